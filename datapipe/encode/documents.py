@@ -1,0 +1,75 @@
+"""A batch of documents to one token array, with an end-of-text token after each document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from datapipe.errors import FailedError
+from datapipe_tokenizers import Tokenizer
+
+__all__ = ["close_documents", "encode_documents"]
+
+
+def encode_documents(
+    batch: pa.RecordBatch, tokenizer: Tokenizer, *, append_eos: bool
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Returns the tokens of the documents in `batch`, one after the other, and how many each has.
+
+    Args:
+        batch: Documents; only `text` is read.
+        tokenizer: Encodes the texts; its `token_dtype` is the result's.
+        append_eos: Close every document with the tokenizer's end-of-text token, exactly once;
+            an empty document is then that token alone.
+
+    Returns:
+        Tokens of `tokenizer.token_dtype`, and int64 [batch.num_rows] counts that include the
+        end-of-text token.
+
+    Raises:
+        TextError: a text that can't be encoded.
+        FailedError: the tokenizer broke its promise: an id that doesn't fit the dtype, or the
+            end-of-text token inside a text.
+    """
+    ids, offsets = tokenizer.encode_batch(batch.column("text"))
+    _check_ids(ids, offsets, tokenizer)
+    tokens = ids.astype(tokenizer.token_dtype)
+    num_tokens = np.diff(offsets)
+    if not append_eos:
+        return tokens, num_tokens
+    return close_documents(tokens, offsets, eos_id=tokenizer.eos_id), num_tokens + 1
+
+
+def close_documents(
+    tokens: npt.NDArray[Any], offsets: npt.NDArray[np.int64], *, eos_id: int
+) -> npt.NDArray[Any]:
+    """Returns `tokens` with `eos_id` put after each document; document i ends at offsets[i + 1]."""
+    num_documents = len(offsets) - 1
+    closed = np.empty(len(tokens) + num_documents, dtype=tokens.dtype)
+    is_eos = np.zeros(len(closed), dtype=np.bool_)
+    is_eos[offsets[1:] + np.arange(num_documents)] = True
+    closed[is_eos] = eos_id
+    closed[~is_eos] = tokens
+    return closed
+
+
+def _check_ids(
+    ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64], tokenizer: Tokenizer
+) -> None:
+    largest = int(ids.max(initial=0))
+    if largest > np.iinfo(tokenizer.token_dtype).max:
+        raise FailedError(
+            f"token id {largest} doesn't fit {tokenizer.token_dtype.name}; the tokenizer promised "
+            f"ids up to {tokenizer.max_id}. Nothing was written; report this tokenizer"
+        )
+    places = np.flatnonzero(ids == tokenizer.eos_id)
+    if len(places):
+        row = int(np.searchsorted(offsets, places[0], side="right")) - 1
+        raise FailedError(
+            f"the text of document {row} of the batch contains the end-of-text token "
+            f"{tokenizer.eos_id}, so documents couldn't be told apart. Nothing was written; "
+            "report this tokenizer"
+        )

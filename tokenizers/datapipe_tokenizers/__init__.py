@@ -1,0 +1,31 @@
+"""Tokenizers: loading, exact encoding, digests, training.
+
+Owns the way from text to token ids and back, which token closes a document, and what identifies a
+tokenizer; knows nothing of documents, datasets, stores or recipes.
+"""
+
+from datapipe_tokenizers.errors import (
+    EndOfTextError,
+    MissingPackageError,
+    TextError,
+    TokenizerError,
+    TokenizerFileError,
+    TokenizerFormatError,
+    TrainingError,
+)
+from datapipe_tokenizers.tokenizer import Tokenizer, load, load_files
+from datapipe_tokenizers.training import train_bpe
+
+__all__ = [
+    "EndOfTextError",
+    "MissingPackageError",
+    "TextError",
+    "Tokenizer",
+    "TokenizerError",
+    "TokenizerFileError",
+    "TokenizerFormatError",
+    "TrainingError",
+    "load",
+    "load_files",
+    "train_bpe",
+]

@@ -1,0 +1,313 @@
+"""The reference backend: Hugging Face's `tokenizers`, on the bytes of a tokenizer.json."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datapipe_tokenizers.closed import close_tokens, mark_special
+from datapipe_tokenizers.cuts import plan_groups, split_text
+from datapipe_tokenizers.errors import MissingPackageError, TextError, TokenizerFormatError
+from datapipe_tokenizers.vocabulary import Vocabulary, piece_bytes
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as HFTokenizer
+
+__all__ = ["HuggingFaceEncoder", "HuggingFaceFile", "import_tokenizers", "use_own_threads"]
+
+BATCH_BYTES = 1 << 20
+"""Text given to the encoder at once; costs it about 120 times as much memory."""
+
+Ids = npt.NDArray[np.uint32]
+Counts = npt.NDArray[np.int64]
+
+
+def import_tokenizers() -> Any:
+    """Returns Hugging Face's package.
+
+    Raises:
+        MissingPackageError: it isn't installed.
+    """
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise MissingPackageError(
+            f"the package `tokenizers` can't be imported ({error}); a tokenizer.json can't be "
+            "read without it. Run `pip install 'datapipe-train[build]'`"
+        ) from error
+    return tokenizers
+
+
+def use_own_threads() -> None:
+    """Keeps Hugging Face from starting a thread for every core in each process.
+
+    It reads the environment at every call, worker processes inherit it, and who has set it keeps
+    their setting.
+    """
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HuggingFaceFile:
+    """What a tokenizer.json says of its vocabulary."""
+
+    data: bytes
+    """The file."""
+
+    ids: Mapping[str, int]
+    """Every token's text as the file has it -> id."""
+
+    added: Mapping[str, int]
+    """Those of `ids` that are looked for in a text before the model runs, special or not."""
+
+    unknown_id: int | None
+    """The id that stands for what the vocabulary lacks."""
+
+    vocabulary: Vocabulary
+
+    @classmethod
+    def parse(cls, data: bytes) -> HuggingFaceFile:
+        """Returns what the bytes of a tokenizer.json say.
+
+        Raises:
+            TokenizerFormatError: not JSON, or not a tokenizer.
+        """
+        config = _parse_config(data)
+        tokenizer = _load(data)
+        ids = tokenizer.get_vocab(with_added_tokens=True)
+        added = tokenizer.get_added_tokens_decoder()
+        byte_level = _is_byte_level(config)
+        tokens = {number: piece_bytes(piece, byte_level=byte_level) for piece, number in ids.items()}
+        tokens |= {number: token.content.encode() for number, token in added.items()}
+        if not tokens:
+            raise TokenizerFormatError("the tokenizer's vocabulary is empty; nothing can be encoded")
+        specials = {token.content: n for n, token in sorted(added.items()) if token.special}
+        return cls(
+            data=data,
+            ids=ids,
+            added={token.content: number for number, token in added.items()},
+            unknown_id=_unknown_id(config["model"], ids),
+            vocabulary=Vocabulary(tokens=tokens, specials=specials),
+        )
+
+
+class HuggingFaceEncoder:
+    """Encodes texts so that no text produces a reserved token. Threads may share one.
+
+    Args:
+        file: The tokenizer.
+        reserved: Texts of the tokens that are the caller's alone.
+        threads: Threads that encode one batch.
+        batch_bytes: Text given to Hugging Face's encoder at once, and the length from which on a
+            document is cut.
+    """
+
+    name = "huggingface"
+
+    def __init__(
+        self,
+        file: HuggingFaceFile,
+        *,
+        reserved: frozenset[str],
+        threads: int = 1,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> None:
+        self._file = file
+        self._reserved = reserved
+        self._threads = threads
+        self._batch_bytes = batch_bytes
+        hidden = reserved & (file.added.keys() - file.vocabulary.specials.keys())
+        data = _dump(mark_special(_parse_config(file.data), hidden)) if hidden else file.data
+        self._tokenizer = _as_plain_text(_load(data))
+        self._is_reserved = np.zeros(file.vocabulary.max_id + 1, dtype=np.bool_)
+        self._is_reserved[[file.ids[name] for name in reserved]] = True
+        if file.unknown_id is not None:
+            self._is_reserved[file.unknown_id] = False
+
+    def encode(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
+        """Returns the ids of all texts, one after the other, and how many each has."""
+        sizes = pc.binary_length(texts).to_numpy(zero_copy_only=False)
+        groups = [
+            texts.slice(start, stop - start)
+            for start, stop in plan_groups(sizes, limit=self._batch_bytes)
+        ]
+        parts = list(self._map_groups(groups))
+        ids = np.concatenate([part[0] for part in parts] or [np.empty(0, np.uint32)])
+        counts = np.concatenate([part[1] for part in parts] or [np.empty(0, np.int64)])
+        return ids, counts
+
+    def produces(self, number: int) -> bool:
+        """Whether the model itself finds the token `number` in its own text."""
+        text = self.decode([number])
+        return bool(text) and number in self._tokenizer.encode(text, add_special_tokens=False).ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text of `ids`, special tokens included."""
+        return str(self._tokenizer.decode(ids, skip_special_tokens=False))
+
+    def _map_groups(self, groups: list[pa.LargeStringArray]) -> Iterator[tuple[Ids, Counts]]:
+        if self._threads == 1 or len(groups) < 2:
+            yield from map(self._encode_group, groups)
+            return
+        with ThreadPoolExecutor(min(self._threads, len(groups))) as pool:
+            yield from pool.map(self._encode_group, groups)
+
+    def _encode_group(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
+        documents = _as_python(texts)
+        ids, counts = self._run(self._tokenizer, documents)
+        if self._is_reserved[ids].any():
+            return self._without_reserved(documents, ids, counts)
+        return ids, counts
+
+    def _without_reserved(
+        self, documents: list[str], ids: Ids, counts: Counts
+    ) -> tuple[Ids, Counts]:
+        """Encodes those documents again in which the model found a reserved token."""
+        ends = np.cumsum(counts)
+        places = np.flatnonzero(self._is_reserved[ids])
+        arrays = np.split(ids, ends[:-1])
+        for number in np.unique(np.searchsorted(ends, places, side="right")):
+            closed, _ = self._run(self._closed, [documents[number]])
+            arrays[number] = self._closed_ids[closed]
+        repaired = np.concatenate(arrays)
+        if self._is_reserved[repaired].any():
+            raise TokenizerFormatError(
+                "a text produces a special token of this tokenizer in a way that can't be closed; "
+                "documents would be cut there. Use another tokenizer, or remove that text"
+            )
+        return repaired, np.array([len(array) for array in arrays], dtype=np.int64)
+
+    def _run(self, tokenizer: HFTokenizer, documents: list[str]) -> tuple[Ids, Counts]:
+        if len(documents) == 1 and len(documents[0]) > self._batch_bytes:
+            return self._run_long(tokenizer, documents[0])
+        lists = _encode_all(tokenizer, documents)
+        counts = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+        ids = np.fromiter(chain.from_iterable(lists), dtype=np.uint32, count=int(counts.sum()))
+        return ids, counts
+
+    def _run_long(self, tokenizer: HFTokenizer, document: str) -> tuple[Ids, Counts]:
+        pieces = split_text(
+            document,
+            limit=self._batch_bytes,
+            encode=lambda texts: _encode_all(tokenizer, texts),
+            word_starts=lambda text: _word_starts(tokenizer, text),
+        )
+        arrays = [np.array(_encode_all(tokenizer, [piece])[0], dtype=np.uint32) for piece in pieces]
+        ids = np.concatenate(arrays)
+        return ids, np.array([len(ids)], dtype=np.int64)
+
+    @cached_property
+    def _closed(self) -> HFTokenizer:
+        config = mark_special(_parse_config(self._file.data), self._reserved)
+        return _as_plain_text(_load(_dump(close_tokens(config, self._reserved))))
+
+    @cached_property
+    def _closed_ids(self) -> Ids:
+        """Id of the closed tokenizer -> id; only added tokens differ."""
+        closed = self._closed.get_vocab(with_added_tokens=True)
+        numbers = np.arange(max(closed.values()) + 1, dtype=np.uint32)
+        for name, number in self._file.added.items():
+            numbers[closed[name]] = number
+        return numbers
+
+
+def _parse_config(data: bytes) -> dict[str, Any]:
+    try:
+        config = json.loads(data)
+    except ValueError as error:
+        raise TokenizerFormatError(
+            f"the tokenizer file isn't JSON ({error}); SentencePiece and tiktoken files can't be "
+            "read. Name a Hugging Face tokenizer.json or a folder that has one"
+        ) from error
+    if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
+        keys = ", ".join(sorted(config)[:6]) if isinstance(config, dict) else type(config).__name__
+        raise TokenizerFormatError(
+            f"the tokenizer file is JSON but has no `model` (found: {keys}), so it isn't a "
+            "tokenizer. Name a Hugging Face tokenizer.json or a folder that has one"
+        )
+    return config
+
+
+def _load(data: bytes) -> HFTokenizer:
+    try:
+        tokenizer: HFTokenizer = import_tokenizers().Tokenizer.from_buffer(data)
+    except MissingPackageError:
+        raise
+    except Exception as error:  # the library raises bare Exception
+        version = import_tokenizers().__version__
+        raise TokenizerFormatError(
+            f"Hugging Face `tokenizers` {version} can't read the tokenizer: {error}. "
+            "Check that the file is complete, or upgrade `tokenizers`"
+        ) from error
+    return tokenizer
+
+
+def _as_plain_text(tokenizer: HFTokenizer) -> HFTokenizer:
+    """Switches off what a file may set that would change, cut or fill up a document."""
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
+    if getattr(tokenizer.model, "dropout", None):
+        tokenizer.model.dropout = None
+    return tokenizer
+
+
+def _dump(config: dict[str, Any]) -> bytes:
+    return json.dumps(config, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _is_byte_level(config: dict[str, Any]) -> bool:
+    """Whether pieces are written in the byte alphabet, told by the decoder or pre-tokenizer."""
+    parts = [config.get("decoder") or {}, config.get("pre_tokenizer") or {}]
+    for key in ("decoders", "pretokenizers"):
+        parts += [inner for part in parts for inner in part.get(key, [])]
+    return any(part.get("type") == "ByteLevel" for part in parts)
+
+
+def _unknown_id(model: dict[str, Any], ids: Mapping[str, int]) -> int | None:
+    number = model.get("unk_id")
+    return number if isinstance(number, int) else ids.get(model.get("unk_token") or "")
+
+
+def _as_python(texts: pa.LargeStringArray) -> list[str]:
+    try:
+        documents: list[str] = texts.to_pylist()
+    except UnicodeDecodeError as error:
+        raise TextError(
+            f"a text isn't valid UTF-8 ({error.reason} at byte {error.start} of it); it can't be "
+            "encoded. Repair or quarantine the document before"
+        ) from error
+    return documents
+
+
+def _encode_all(tokenizer: HFTokenizer, texts: list[str]) -> list[list[int]]:
+    try:
+        encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+    except Exception as error:  # the library raises bare Exception
+        raise TokenizerFormatError(
+            f"the tokenizer can't encode a text: {error}. Its file is incomplete; use another one"
+        ) from error
+    return [encoding.ids for encoding in encodings]
+
+
+def _word_starts(tokenizer: HFTokenizer, text: str) -> list[int]:
+    """Places in `text` where a word of the pre-tokenizer begins."""
+    encoding = tokenizer.encode(text, add_special_tokens=False)
+    words = encoding.word_ids
+    starts = (
+        span[0]
+        for number, span in enumerate(encoding.offsets)
+        if number and words[number] != words[number - 1]
+    )
+    return sorted(set(starts))

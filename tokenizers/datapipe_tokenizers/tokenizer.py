@@ -1,0 +1,214 @@
+"""A loaded tokenizer: texts to ids and back, and the facts that a dataset keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from datapipe_tokenizers.canary import canary_digest
+from datapipe_tokenizers.eos import choose_eos
+from datapipe_tokenizers.errors import EndOfTextError, TextError, TokenizerFormatError
+from datapipe_tokenizers.files import TOKENIZER_JSON, read_files
+from datapipe_tokenizers.huggingface import HuggingFaceEncoder, HuggingFaceFile, use_own_threads
+
+__all__ = ["Tokenizer", "load", "load_files"]
+
+
+def load(path: str | Path, *, eos: str | int | None = None, threads: int = 1) -> Tokenizer:
+    """Returns the tokenizer at `path`: a folder or a Hugging Face tokenizer.json.
+
+    Args:
+        path: A tokenizer.json stands for itself. Of a folder, tokenizer_config.json and
+            special_tokens_map.json are read too: they name the end-of-text token.
+        eos: The token that closes a document, by its text or id; where not given, the
+            tokenizer's own `eos_token`, else a well-known name (`eos.WELL_KNOWN`).
+        threads: Threads that encode one batch. The default is 1 because the work is spread over
+            processes; Hugging Face's own pool of threads is switched off for this process and its
+            children, unless the environment sets TOKENIZERS_PARALLELISM.
+
+    Raises:
+        TokenizerError: the tokenizer can't be used; the message says why and what to do.
+    """
+    return load_files(read_files(path), eos=eos, threads=threads)
+
+
+def load_files(
+    files: Mapping[str, bytes], *, eos: str | int | None = None, threads: int = 1
+) -> Tokenizer:
+    """Returns the tokenizer of `files`, as `Tokenizer.files` gives them; see `load`.
+
+    Raises:
+        TokenizerError: the tokenizer can't be used; the message says why and what to do.
+    """
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; at least one thread has to encode")
+    if TOKENIZER_JSON not in files:
+        raise TokenizerFormatError(
+            f"no {TOKENIZER_JSON} among the tokenizer's files ({', '.join(sorted(files))}); "
+            "the tokenizer can't be loaded"
+        )
+    use_own_threads()
+    file = HuggingFaceFile.parse(files[TOKENIZER_JSON])
+    specials = file.vocabulary.specials
+    eos_id = choose_eos(eos, vocabulary=file.ids, specials=specials, files=files)
+    eos_name = next(name for name, number in file.ids.items() if number == eos_id)
+    encoder = HuggingFaceEncoder(file, reserved=frozenset(specials) | {eos_name}, threads=threads)
+    _check_eos(eos_name, file, encoder)
+    return Tokenizer(file, encoder=encoder, eos_id=eos_id, files=files, threads=threads)
+
+
+def _check_eos(name: str, file: HuggingFaceFile, encoder: HuggingFaceEncoder) -> None:
+    """Refuses an end-of-text token that a document's own text contains."""
+    number = file.ids[name]
+    ordinary = name not in file.added and encoder.produces(number)
+    if ordinary or number == file.unknown_id:
+        meaning = "is ordinary text" if ordinary else "also stands for unknown text"
+        raise EndOfTextError(
+            f"the end-of-text token `{name}` (id {number}) {meaning} for this tokenizer: documents "
+            "that contain it would be cut there. Name a special token with "
+            "`tokenize: {eos: TOKEN}` in the recipe or `--eos TOKEN`"
+        )
+
+
+class Tokenizer:
+    """Texts to ids and back. Threads may share one; it pickles as its files.
+
+    Made by `load` and `load_files`.
+    """
+
+    def __init__(
+        self,
+        file: HuggingFaceFile,
+        *,
+        encoder: HuggingFaceEncoder,
+        eos_id: int,
+        files: Mapping[str, bytes],
+        threads: int,
+    ) -> None:
+        self._file = file
+        self._encoder = encoder
+        self._threads = threads
+        self.eos_id = eos_id
+        self.files = dict(files)
+
+    def encode_batch(
+        self, texts: pa.Array | pa.ChunkedArray | Sequence[str]
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Returns the ids of all texts, one after the other, and where each begins.
+
+        No special tokens are added, and the text of a special token ("<|endoftext|>" in a
+        document) is encoded as the characters that it is. Added tokens that the tokenizer doesn't
+        declare special (runs of spaces, say) are used as it means them. Truncation, padding and
+        dropout that its file may set are off.
+
+        Args:
+            texts: Strings (an Arrow column without nulls, or a sequence of str).
+
+        Returns:
+            uint32 ids, and int64 offsets [len(texts) + 1] into them: text i has
+            ids[offsets[i]:offsets[i + 1]].
+
+        Raises:
+            TextError: a null, something else than text, or text that isn't valid Unicode.
+        """
+        ids, counts = self._encoder.encode(_as_column(texts))
+        offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        return ids, offsets
+
+    def decode(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> str:
+        """Returns the text of `ids`; special tokens appear as their text.
+
+        Raises:
+            ValueError: an id that isn't in the vocabulary.
+        """
+        numbers = np.asarray(ids, dtype=np.int64).tolist()
+        unknown = set(numbers) - self._file.vocabulary.tokens.keys()
+        if unknown:
+            raise ValueError(
+                f"id {min(unknown)} isn't in the vocabulary (largest id {self.max_id}): "
+                "these ids belong to another tokenizer"
+            )
+        return self._encoder.decode(numbers)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens, added ones included. Ids may have holes: see `max_id`."""
+        return len(self._file.vocabulary.tokens)
+
+    @property
+    def max_id(self) -> int:
+        """The largest id, added tokens included."""
+        return self._file.vocabulary.max_id
+
+    @property
+    def token_dtype(self) -> np.dtype[np.unsignedinteger]:
+        """The dtype of stored ids: little-endian uint16 if `max_id` < 65,536, else uint32."""
+        return self._file.vocabulary.token_dtype
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """Text -> id of the tokens that the tokenizer declares special, ascending by id."""
+        return dict(self._file.vocabulary.specials)
+
+    @property
+    def backend(self) -> str:
+        """Name of the library that encodes."""
+        return self._encoder.name
+
+    @cached_property
+    def vocabulary(self) -> str:
+        """SHA-256 (hex) of the vocabulary: which bytes each id stands for, and the specials."""
+        return self._file.vocabulary.digest()
+
+    @cached_property
+    def canary(self) -> str:
+        """SHA-256 (hex) of the ids of the canary strings: tells a change in how text is split."""
+        return canary_digest(self.encode_batch)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Tokenizer {self.vocab_size:,} tokens, eos {self.eos_id}, "
+            f"{self.token_dtype.name}, {self.backend}>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reload, (self.files, self.eos_id, self._threads)
+
+
+def _reload(files: Mapping[str, bytes], eos_id: int, threads: int) -> Tokenizer:
+    return load_files(files, eos=eos_id, threads=threads)
+
+
+def _as_column(texts: pa.Array | pa.ChunkedArray | Sequence[str]) -> pa.LargeStringArray:
+    if not isinstance(texts, pa.Array | pa.ChunkedArray):
+        texts = _from_python(texts)
+    if texts.null_count:
+        raise TextError(
+            f"{texts.null_count} of {len(texts)} texts are null and can't be encoded; "
+            "drop or fill them before"
+        )
+    try:
+        column = texts.cast(pa.large_string())
+    except pa.ArrowException as error:
+        raise TextError(
+            f"a column of {texts.type} can't be encoded as text ({error}); pass strings"
+        ) from error
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _from_python(texts: Sequence[str]) -> pa.LargeStringArray:
+    if isinstance(texts, str):
+        raise TextError("one str was given where a sequence of texts belongs; pass [text]")
+    try:
+        return pa.array(texts, type=pa.large_string())
+    except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
+        raise TextError(
+            f"a text can't be encoded: {error}. Pass str without lone surrogates"
+        ) from error

@@ -1,0 +1,80 @@
+"""The vocabulary: what each id stands for and which ids are special, and its digest.
+
+The digest is the same for the same vocabulary whatever file format it came in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Vocabulary", "piece_bytes"]
+
+_HEADER = b"datapipe vocabulary 1\n"
+_ENTRY = struct.Struct("<IBI")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Vocabulary:
+    """Tokens by id. Ids may have holes."""
+
+    tokens: Mapping[int, bytes]
+    """id -> bytes that it stands for (byte-level), or the UTF-8 of its piece (others)."""
+
+    specials: Mapping[str, int]
+    """Text -> id of the special tokens."""
+
+    @property
+    def max_id(self) -> int:
+        """The largest id."""
+        return max(self.tokens)
+
+    @property
+    def token_dtype(self) -> np.dtype[np.unsignedinteger]:
+        """Little-endian uint16 if every id fits, else uint32."""
+        return np.dtype("<u2") if self.max_id < 1 << 16 else np.dtype("<u4")
+
+    def digest(self) -> str:
+        """SHA-256, lower-case hex, over the tokens in ascending order of their ids.
+
+        Hashed are a header and for each token: id (uint32 LE), 1 if special else 0 (one byte),
+        number of bytes (uint32 LE), bytes.
+        """
+        special = set(self.specials.values())
+        sha = hashlib.sha256(_HEADER)
+        for number in sorted(self.tokens):
+            token = self.tokens[number]
+            sha.update(_ENTRY.pack(number, number in special, len(token)) + token)
+        return sha.hexdigest()
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """The characters that stand for bytes in byte-level vocabularies (as of GPT-2).
+
+    Printable Latin-1 characters stand for their own byte; the other bytes take the code points
+    from 256 on, in order.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in set(printable)]
+    alphabet = {chr(byte): byte for byte in printable}
+    return alphabet | {chr(256 + place): byte for place, byte in enumerate(others)}
+
+
+_BYTE_OF = _byte_alphabet()
+
+
+def piece_bytes(piece: str, *, byte_level: bool) -> bytes:
+    """Returns what a vocabulary's piece stands for.
+
+    In a byte-level vocabulary each character stands for a byte; a piece with any other character
+    is literal, as added tokens are.
+    """
+    if byte_level:
+        numbers = [_BYTE_OF.get(char, -1) for char in piece]
+        if min(numbers, default=0) >= 0:
+            return bytes(numbers)
+    return piece.encode("utf-8", "surrogatepass")
