@@ -1,0 +1,116 @@
+"""Where everything lies below a dataset's root: the only place that knows paths.
+
+An object's name is the SHA-256 of the bytes stored under it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from datapipe.dataset import tables
+
+__all__ = [
+    "DOCMAP_PREFIX",
+    "FORMAT_PATH",
+    "FORMAT_VERSION",
+    "HINT_PATH",
+    "LOG_PREFIX",
+    "MANIFEST_PREFIX",
+    "TABLE_KINDS",
+    "TOKENS_PREFIX",
+    "TableKind",
+    "docmap_path",
+    "entry_path",
+    "entry_version",
+    "manifest_path",
+    "object_path",
+    "tokenizer_path",
+    "tokens_path",
+]
+
+FORMAT_VERSION = 1
+"""Written into format.json, log entries and manifests; newer ones are refused."""
+
+FORMAT_PATH = "format.json"
+LOG_PREFIX = "_log/"
+HINT_PATH = "_log/HINT"
+MANIFEST_PREFIX = "_manifests"
+TOKENS_PREFIX = "tokens"
+DOCMAP_PREFIX = "docmap"
+
+_ENTRY = re.compile(r"_log/(\d{20})\.json")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableKind:
+    """One table of a version: a list of files below one prefix."""
+
+    name: str
+    prefix: str
+    suffix: str
+    schema: pa.Schema
+    logical: bool
+    """Whether its files carry a digest over their rows."""
+
+    def path(self, sha256: str) -> str:
+        """Returns the path of the file with this digest."""
+        return object_path(self.prefix, sha256, self.suffix)
+
+
+def _kind(name: str, prefix: str, schema: pa.Schema, logical: bool) -> TableKind:
+    suffix = ".jsonl.zst" if name == "quarantine" else ".parquet"
+    return TableKind(name=name, prefix=prefix, suffix=suffix, schema=schema, logical=logical)
+
+
+TABLE_KINDS = {
+    kind.name: kind
+    for kind in (
+        _kind("shards", "_manifests/shards", tables.SHARDS, False),
+        _kind("details", "_manifests/details", tables.DETAILS, False),
+        _kind("inputs", "_manifests/inputs", tables.INPUTS, True),
+        _kind("dropped", "dropped", tables.DROPPED, True),
+        _kind("quarantine", "private/quarantine", tables.QUARANTINE, True),
+        _kind("signatures", "signatures", tables.SIGNATURES, True),
+    )
+}
+"""Every table by its name in the manifest."""
+
+
+def object_path(prefix: str, sha256: str, suffix: str, *, fan_out: bool = False) -> str:
+    """Returns the path of a content-addressed object, below 256 folders if `fan_out`."""
+    folder = f"{prefix}/{sha256[:2]}" if fan_out else prefix
+    return f"{folder}/{sha256}{suffix}"
+
+
+def manifest_path(sha256: str) -> str:
+    """Returns the path of a manifest."""
+    return object_path(MANIFEST_PREFIX, sha256, ".json")
+
+
+def tokens_path(stored_sha256: str) -> str:
+    """Returns the path of a token shard stored raw."""
+    return object_path(TOKENS_PREFIX, stored_sha256, ".bin", fan_out=True)
+
+
+def docmap_path(sha256: str) -> str:
+    """Returns the path of a shard's docmap."""
+    return object_path(DOCMAP_PREFIX, sha256, ".parquet", fan_out=True)
+
+
+def tokenizer_path(sha256: str, name: str) -> str:
+    """Returns the path of one of the tokenizer's files; `sha256` names the set of them."""
+    return f"tokenizer/{sha256}/{name}"
+
+
+def entry_path(version: int) -> str:
+    """Returns the path of a version's log entry."""
+    return f"{LOG_PREFIX}{version:020d}.json"
+
+
+def entry_version(path: str) -> int | None:
+    """Returns the version whose log entry has this path, or None: it isn't one."""
+    match = _ENTRY.fullmatch(path)
+    return int(match[1]) if match else None

@@ -1,0 +1,188 @@
+"""The log: one entry a version, created exclusively, each holding the hash of the one before.
+
+HINT holds a recent number, so that readers need not list: they read that entry, then the next ones
+until one is absent. It may be stale or absent. A gap in the numbers is damage.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from datapipe.dataset.hashing import canonical_json, sha256_hex
+from datapipe.dataset.layout import HINT_PATH, LOG_PREFIX, entry_path, entry_version
+from datapipe.dataset.manifest import Digest, check_format
+from datapipe.dataset.objects import reading, writing
+from datapipe.errors import CommitConflictError, DamagedError, DatasetError
+from tiering.errors import ObjectExistsError, ObjectNotFoundError, StoreError, UndecidedError
+from tiering.store import BlockingStore, Mode
+
+__all__ = [
+    "LogEntry",
+    "decode_entry",
+    "encode_entry",
+    "find_latest",
+    "list_versions",
+    "publish_entry",
+    "read_entry",
+    "read_hint",
+    "seal_entry",
+]
+
+_PUBLISH_ATTEMPTS = 5
+
+
+class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One commit. Times and places stand here and not in the manifest."""
+
+    format: int
+    dataset: str
+    """The random id of format.json."""
+    version: int
+    previous_sha256: Digest | None
+    """SHA-256 of the bytes of the entry before; None for version 1."""
+    manifest: Digest
+    transaction: str
+    operation: str
+    author: str
+    reason: str
+    time_seconds: float
+    """Since the epoch."""
+    input_roots: tuple[dict[str, Any], ...]
+    entry_sha256: Digest
+    """SHA-256 of the canonical JSON of all other fields."""
+
+
+def seal_entry(entry: LogEntry) -> LogEntry:
+    """Returns the entry with its own digest in the place of whatever was there."""
+    fields = msgspec.to_builtins(entry)
+    del fields["entry_sha256"]
+    return msgspec.structs.replace(entry, entry_sha256=sha256_hex(canonical_json(fields)))
+
+
+def encode_entry(entry: LogEntry) -> bytes:
+    """Returns an entry's canonical JSON."""
+    return canonical_json(msgspec.to_builtins(entry))
+
+
+def decode_entry(data: bytes, *, path: str) -> LogEntry:
+    """Returns the entry in JSON bytes. Raises: DamagedError, DatasetError (newer format)."""
+    check_format(data, path=path)
+    try:
+        entry = msgspec.json.decode(data, type=LogEntry)
+        fields = msgspec.json.decode(data, type=dict[str, Any])
+        stated = fields.pop("entry_sha256")
+        found = sha256_hex(canonical_json(fields))
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise _damaged(path, str(error)) from error
+    if stated != found:
+        raise _damaged(path, f"entry_sha256 is {stated}, its fields give {found}")
+    if path != entry_path(entry.version):
+        raise _damaged(path, f"it is the entry of version {entry.version}")
+    return entry
+
+
+def read_entry(store: BlockingStore, version: int) -> tuple[LogEntry, bytes]:
+    """Returns an entry and its bytes. Raises: DamagedError: missing or damaged."""
+    path = entry_path(version)
+    with reading(store, path):
+        data = store.get(path)
+    return decode_entry(data, path=path), data
+
+
+def read_hint(store: BlockingStore) -> int | None:
+    """Returns the number in HINT, or None where there is none or it can't be understood."""
+    try:
+        text = store.get_range(HINT_PATH, 0, 32)
+    except ObjectNotFoundError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def find_latest(store: BlockingStore) -> int:
+    """Returns the number of the newest version, 0 where there is none.
+
+    Raises:
+        DamagedError: HINT didn't help, and the numbers have a gap.
+    """
+    with reading(store, LOG_PREFIX):
+        hint = read_hint(store)
+        if not hint or not _is_there(store, hint):
+            return len(list_versions(store))
+        latest = hint
+        while _is_there(store, latest + 1):
+            latest += 1
+        return latest
+
+
+def list_versions(store: BlockingStore) -> range:
+    """Returns the numbers of all versions. Raises: DamagedError: they have a gap."""
+    found = [entry_version(info.path) for info in store.list(LOG_PREFIX)]
+    numbers = [number for number in found if number is not None]
+    for expected, number in enumerate(numbers, start=1):
+        if number != expected:
+            raise _damaged(entry_path(expected), f"it is missing, but version {number} is there")
+    return range(1, len(numbers) + 1)
+
+
+def publish_entry(store: BlockingStore, entry: LogEntry) -> None:
+    """Makes a version visible: creates its entry, then moves HINT.
+
+    Whether an unanswered request was applied is found out by asking again for the same name with
+    the same body.
+
+    Raises:
+        CommitConflictError: another writer's entry has the number.
+        DatasetError: undecided; nothing may be concluded.
+    """
+    path = entry_path(entry.version)
+    with writing(store):
+        if not _create(store, path, encode_entry(entry)):
+            _require_ours(store, path, entry)
+        try:
+            store.put(HINT_PATH, b"%d" % entry.version, mode=Mode.OVERWRITE)
+        except StoreError:
+            return  # only a hint: the version is visible without it
+
+
+def _create(store: BlockingStore, path: str, data: bytes) -> bool:
+    """Returns whether the entry was created, False if one is there."""
+    for _ in range(_PUBLISH_ATTEMPTS):
+        try:
+            store.put(path, data)
+        except ObjectExistsError:
+            return False
+        except UndecidedError as error:
+            unanswered = error
+            continue
+        return True
+    raise DatasetError(
+        f"{path} in {store.url} was asked for {_PUBLISH_ATTEMPTS} times without an answer: the "
+        "commit is undecided; run `datapipe log` before anything else: if the version isn't "
+        f"there, run the same command again ({unanswered})"
+    ) from unanswered
+
+
+def _require_ours(store: BlockingStore, path: str, entry: LogEntry) -> None:
+    theirs = decode_entry(store.get(path), path=path)
+    if (theirs.transaction, theirs.manifest) != (entry.transaction, entry.manifest):
+        raise CommitConflictError(
+            f"version {entry.version} of {store.url} was committed meanwhile by "
+            f"{theirs.author or 'another writer'} ({theirs.operation}: {theirs.reason}); this one "
+            "isn't visible, its shards are kept; run the same command again to follow it"
+        )
+
+
+def _is_there(store: BlockingStore, version: int) -> bool:
+    try:
+        store.head(entry_path(version))
+    except ObjectNotFoundError:
+        return False
+    return True
+
+
+def _damaged(path: str, why: str) -> DamagedError:
+    return DamagedError(
+        f"{path} is damaged: {why}; versions from there on can't be trusted; restore it from a copy"
+    )

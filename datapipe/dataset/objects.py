@@ -1,0 +1,73 @@
+"""Objects of a dataset in a store: checked reads, content-addressed writes, errors by meaning."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from datapipe.dataset.hashing import sha256_hex
+from datapipe.errors import DamagedError, DatasetError, SpaceError
+from tiering.checksums import Buffer
+from tiering.errors import NoSpaceError, ObjectExistsError, ObjectNotFoundError, StoreError
+from tiering.store import BlockingStore, Mode
+
+__all__ = ["put_object", "read_object", "reading", "writing"]
+
+
+def put_object(store: BlockingStore, path: str, data: Buffer) -> None:
+    """Writes an object that its digest names; one that is there already is fine.
+
+    What is there with another size can only be damage, and is replaced.
+
+    Raises:
+        SpaceError: the disk is full.
+        DatasetError: the store refuses.
+    """
+    with writing(store):
+        try:
+            store.put(path, data)
+        except ObjectExistsError:
+            if store.head(path).size != memoryview(data).nbytes:
+                store.put(path, data, mode=Mode.OVERWRITE)
+
+
+def read_object(store: BlockingStore, path: str, *, sha256: str) -> bytes:
+    """Returns an object's bytes. Raises: DamagedError: missing, or not what the digest says."""
+    with reading(store, path):
+        data = store.get(path)
+    found = sha256_hex(data)
+    if found != sha256:
+        raise DamagedError(
+            f"{path} in {store.url} is damaged: SHA-256 {sha256} expected, {found} read "
+            f"({len(data)} bytes); what it describes can't be used; restore the object from a "
+            "copy, or run `datapipe verify` to see all damage"
+        )
+    return data
+
+
+@contextlib.contextmanager
+def reading(store: BlockingStore, path: str) -> Iterator[None]:
+    """Turns a store's errors about an object that must be there into the dataset's."""
+    try:
+        yield
+    except ObjectNotFoundError as error:
+        raise DamagedError(
+            f"{path} is missing in {store.url}; what it describes can't be used; restore the "
+            "object from a copy, or run `datapipe verify` to see all damage"
+        ) from error
+    except StoreError as error:
+        raise DatasetError(f"{path} in {store.url} can't be read: {error}") from error
+
+
+@contextlib.contextmanager
+def writing(store: BlockingStore) -> Iterator[None]:
+    """Turns a store's errors about writing into the dataset's."""
+    try:
+        yield
+    except NoSpaceError as error:
+        raise SpaceError(
+            f"no space left in {store.url}: {error}. Nothing is lost and nothing half-written is "
+            "visible; run the same command again when there is space"
+        ) from error
+    except StoreError as error:
+        raise DatasetError(f"{store.url} can't be written: {error}") from error

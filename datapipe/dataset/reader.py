@@ -1,0 +1,365 @@
+"""A dataset at one version: resolved once, immutable from then on."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from datapipe.dataset import layout
+from datapipe.dataset.layout import TABLE_KINDS
+from datapipe.dataset.manifest import Manifest, SourceSummary, TableFile
+from datapipe.dataset.objects import read_object, reading
+from datapipe.dataset.parquet import GROUP_ROWS, decode_table, open_table, restore
+from datapipe.dataset.quarantine import decode_quarantine
+from datapipe.dataset.shards import token_dtype
+from datapipe.dataset.tables import DETAILS, DOCMAP, SHARDS
+from datapipe.errors import DamagedError, UnknownReferenceError
+from tiering.store import View, ViewFile
+
+if TYPE_CHECKING:
+    from datapipe.dataset.repository import Repository
+
+__all__ = ["Dataset", "DetailsTable", "HexDigests", "ShardTable"]
+
+_CACHED_GROUPS = 16
+
+
+class HexDigests(Sequence[str]):
+    """A column of digests that reads as hex strings and holds 32 bytes each."""
+
+    def __init__(self, raw: npt.NDArray[np.uint8]) -> None:
+        self.raw = raw
+        """uint8 [rows, 32]."""
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> HexDigests: ...
+
+    def __getitem__(self, index: int | slice) -> str | HexDigests:
+        if isinstance(index, slice):
+            return HexDigests(self.raw[index])
+        return bytes(self.raw[index]).hex()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardTable:
+    """A source's shards; every column is indexed by shard number."""
+
+    num_tokens: npt.NDArray[np.int64]
+    num_documents: npt.NDArray[np.int64]
+    raw_sha256: HexDigests
+    stored_sha256: HexDigests
+    stored_bytes: npt.NDArray[np.int64]
+    docmap_sha256: HexDigests
+
+    def __len__(self) -> int:
+        return len(self.num_tokens)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DetailsTable:
+    """The rest about a source's shards, by number, without block checksums."""
+
+    birth_sha256: HexDigests
+    docmap_logical_sha256: HexDigests
+    text_bytes: npt.NDArray[np.int64]
+
+
+class Dataset:
+    """One version of a dataset; safe to share between threads, and picklable.
+
+    Args:
+        repository: where its objects are.
+        version: its number.
+        manifest: what it consists of.
+        manifest_sha256: the manifest's digest.
+    """
+
+    def __init__(
+        self, *, repository: Repository, version: int, manifest: Manifest, manifest_sha256: str
+    ) -> None:
+        self.repository = repository
+        self.version = version
+        self.manifest = manifest
+        self.manifest_sha256 = manifest_sha256
+        self._lock = threading.Lock()
+        self._index: _ShardIndex | None = None
+        self._groups: OrderedDict[tuple[str, int], pa.Table] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.url!r}, version={self.version})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.repository, self.version, self.manifest, self.manifest_sha256)
+
+    @property
+    def url(self) -> str:
+        """Where the dataset is, without the version."""
+        return self.repository.url
+
+    @property
+    def sources(self) -> tuple[SourceSummary, ...]:
+        """The sources in manifest order."""
+        return self.manifest.sources
+
+    @property
+    def token_dtype(self) -> np.dtype[Any]:
+        """Of all shards, little-endian."""
+        return token_dtype(self.manifest.tokenizer.max_id)
+
+    @property
+    def eos_id(self) -> int:
+        """The token that closes documents."""
+        return self.manifest.tokenizer.eos_id
+
+    @property
+    def vocab_size(self) -> int:
+        """Of the tokenizer."""
+        return self.manifest.tokenizer.vocab_size
+
+    # -- shards
+
+    def shards(self, source: str) -> ShardTable:
+        """Returns a source's shards. Raises: UnknownReferenceError: no such source."""
+        self._require_source(source)
+        return self._shard_index().tables[source]
+
+    def details(self, source: str) -> DetailsTable:
+        """Returns the rest about a source's shards. Raises: UnknownReferenceError."""
+        self._require_source(source)
+        columns = ["source", "number", "birth_sha256", "docmap_logical_sha256", "text_bytes"]
+        files = self.manifest.files("details")
+        table = _concat([self._read_details(file, columns) for file in files], DETAILS, columns)
+        rows = _rows_of(table, source, self._summary(source).num_shards, what="details")
+        return DetailsTable(
+            birth_sha256=_digests(rows.column("birth_sha256")),
+            docmap_logical_sha256=_digests(rows.column("docmap_logical_sha256")),
+            text_bytes=rows.column("text_bytes").to_numpy(),
+        )
+
+    def open_shard(self, source: str, number: int) -> View:
+        """Opens a shard for reading tokens by ranges; `size` is checked, the digest isn't.
+
+        Raises:
+            UnknownReferenceError: no such source or shard.
+            DamagedError: it is missing or has another size.
+        """
+        table = self._require_shard(source, number)
+        path = layout.tokens_path(table.stored_sha256[number])
+        store = self.repository.store
+        with reading(store, path):
+            view = store.open(path)
+        expected = int(table.stored_bytes[number])
+        if view.size != expected:
+            found = view.size
+            view.close()
+            raise DamagedError(
+                f"shard {number} of {source} in version {self.version} is damaged: {path} has "
+                f"{found} bytes, {expected} expected; its tokens can't be read; run `datapipe "
+                f"verify {self.url}@{self.version}`"
+            )
+        return view
+
+    def block_checksums(self, source: str, number: int) -> npt.NDArray[np.uint64]:
+        """Returns the xxh3-64 of each 1 MiB of a shard's raw bytes, uint64 [blocks]."""
+        self._require_shard(source, number)
+        file_number, row = self._shard_index().place(source, number)
+        file = self.manifest.files("details")[file_number]
+        group, row = divmod(row, GROUP_ROWS["details"])
+        table = self._details_group(file, group)
+        if (table["source"][row].as_py(), table["number"][row].as_py()) != (source, number):
+            path = TABLE_KINDS["details"].path(file.sha256)
+            raise DamagedError(f"{path} has no row for shard {number} of {source} where it must be")
+        checksums: npt.NDArray[np.uint64] = table["block_checksums"][row].values.to_numpy()
+        return checksums
+
+    def docmap(self, source: str, number: int) -> pa.Table:
+        """Returns the DOCMAP rows of a shard, in token order."""
+        sha256 = self._require_shard(source, number).docmap_sha256[number]
+        path = layout.docmap_path(sha256)
+        data = read_object(self.repository.store, path, sha256=sha256)
+        return decode_table(data, DOCMAP, path=path)
+
+    # -- tables
+
+    def dropped(self) -> pa.Table:
+        """Returns one row a document that a stage removed."""
+        return self._read_table("dropped")
+
+    def quarantine(self) -> pa.Table:
+        """Returns one row a record that couldn't be read."""
+        return self._read_table("quarantine")
+
+    def inputs(self) -> pa.Table:
+        """Returns one row an input file."""
+        return self._read_table("inputs")
+
+    def signatures(self) -> pa.Table | None:
+        """Returns what exact deduplication compared; None if it never did."""
+        return self._read_table("signatures") if "signatures" in self.manifest.tables else None
+
+    def tokenizer_files(self) -> dict[str, bytes]:
+        """Returns the tokenizer's own files by name."""
+        info = self.manifest.tokenizer
+        store = self.repository.store
+        return {
+            name: read_object(store, layout.tokenizer_path(info.sha256, name), sha256=sha256)
+            for name, sha256 in info.files.items()
+        }
+
+    # -- reading
+
+    def _summary(self, source: str) -> SourceSummary:
+        return next(summary for summary in self.sources if summary.name == source)
+
+    def _require_source(self, source: str) -> None:
+        names = [summary.name for summary in self.sources]
+        if source not in names:
+            raise UnknownReferenceError(
+                f"version {self.version} of {self.url} has no source {source!r}; it has "
+                f"{', '.join(names) or 'none'}"
+            )
+
+    def _require_shard(self, source: str, number: int) -> ShardTable:
+        table = self.shards(source)
+        if not 0 <= number < len(table):
+            raise UnknownReferenceError(
+                f"{source} in version {self.version} of {self.url} has no shard {number}; it has "
+                f"{len(table)}, numbered from 0"
+            )
+        return table
+
+    def _shard_index(self) -> _ShardIndex:
+        with self._lock:
+            if self._index is None:
+                files = self.manifest.files("shards")
+                self._index = _ShardIndex(
+                    [self._read_file("shards", file) for file in files], self.sources
+                )
+            return self._index
+
+    def _read_table(self, name: str) -> pa.Table:
+        files = [self._read_file(name, file) for file in self.manifest.files(name)]
+        return _concat(files, TABLE_KINDS[name].schema)
+
+    def _read_file(self, name: str, file: TableFile) -> pa.Table:
+        kind = TABLE_KINDS[name]
+        path = kind.path(file.sha256)
+        data = read_object(self.repository.store, path, sha256=file.sha256)
+        if name == "quarantine":
+            return decode_quarantine(data, path=path)
+        return decode_table(data, kind.schema, path=path)
+
+    def _read_details(
+        self, file: TableFile, columns: list[str], group: int | None = None
+    ) -> pa.Table:
+        path = TABLE_KINDS["details"].path(file.sha256)
+        store = self.repository.store
+        with reading(store, path):
+            view = store.open(path)
+        with ViewFile(view) as source:
+            opened = open_table(source, DETAILS, path=path)
+            groups = None if group is None else [group]
+            return restore(opened, DETAILS, path=path, groups=groups, columns=columns)
+
+    def _details_group(self, file: TableFile, group: int) -> pa.Table:
+        key = (file.sha256, group)
+        with self._lock:
+            if key in self._groups:
+                self._groups.move_to_end(key)
+                return self._groups[key]
+        table = self._read_details(file, ["source", "number", "block_checksums"], group)
+        table = table.combine_chunks()
+        with self._lock:
+            self._groups[key] = table
+            if len(self._groups) > _CACHED_GROUPS:
+                self._groups.popitem(last=False)
+        return table
+
+
+class _ShardIndex:
+    """The shards table by source and number, and where each row stands in the files."""
+
+    def __init__(self, files: list[pa.Table], sources: Sequence[SourceSummary]) -> None:
+        self._bounds = np.cumsum([0] + [file.num_rows for file in files])
+        table = _concat(files, SHARDS)
+        self.tables: dict[str, ShardTable] = {}
+        self._rows: dict[str, npt.NDArray[np.int64]] = {}
+        for summary in sources:
+            rows = _row_numbers(table, summary.name, summary.num_shards, what="shards")
+            self._rows[summary.name] = rows
+            self.tables[summary.name] = _shard_table(table.take(rows))
+
+    def place(self, source: str, number: int) -> tuple[int, int]:
+        """Returns the file and the row in it."""
+        row = int(self._rows[source][number])
+        file = int(np.searchsorted(self._bounds, row, side="right")) - 1
+        return file, row - int(self._bounds[file])
+
+
+def _shard_table(rows: pa.Table) -> ShardTable:
+    return ShardTable(
+        num_tokens=rows.column("num_tokens").to_numpy(),
+        num_documents=rows.column("num_documents").to_numpy(),
+        raw_sha256=_digests(rows.column("raw_sha256")),
+        stored_sha256=_digests(rows.column("stored_sha256")),
+        stored_bytes=rows.column("stored_bytes").to_numpy(),
+        docmap_sha256=_digests(rows.column("docmap_sha256")),
+    )
+
+
+def _rows_of(table: pa.Table, source: str, count: int, *, what: str) -> pa.Table:
+    return table.take(_row_numbers(table, source, count, what=what))
+
+
+def _row_numbers(table: pa.Table, source: str, count: int, *, what: str) -> npt.NDArray[np.int64]:
+    """Returns which rows are a source's, by shard number."""
+    names = table.column("source").combine_chunks()
+    wanted = names.dictionary.index(source).as_py()
+    codes = names.indices.to_numpy()
+    rows = np.flatnonzero(codes == wanted) if wanted >= 0 else np.zeros(0, dtype=np.int64)
+    numbers = table.column("number").to_numpy()[rows]
+    rows = rows[np.argsort(numbers, kind="stable")]
+    if not np.array_equal(np.sort(numbers), np.arange(count)):
+        raise DamagedError(
+            f"the table of {what} has {len(rows)} rows for {source}, the manifest {count} shards "
+            "numbered from 0; the version can't be used; run `datapipe verify`"
+        )
+    return rows
+
+
+def _digests(column: pa.ChunkedArray) -> HexDigests:
+    array = column.combine_chunks()
+    width = array.type.byte_width
+    data = np.frombuffer(array.buffers()[1] if len(array) else b"", dtype=np.uint8)
+    stretch = data[array.offset * width : (array.offset + len(array)) * width]
+    return HexDigests(stretch.reshape(-1, width))
+
+
+def _concat(
+    files: list[pa.Table], schema: pa.Schema, columns: Sequence[str] | None = None
+) -> pa.Table:
+    wanted = pa.schema([schema.field(name) for name in columns or schema.names])
+    if not files:
+        return wanted.empty_table()
+    return pa.concat_tables(files).unify_dictionaries().combine_chunks()
+
+
+def _reopen(
+    repository: Repository, version: int, manifest: Manifest, manifest_sha256: str
+) -> Dataset:
+    return Dataset(
+        repository=repository, version=version, manifest=manifest, manifest_sha256=manifest_sha256
+    )

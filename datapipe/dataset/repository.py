@@ -1,0 +1,268 @@
+"""A dataset's repository: all of its objects and versions below one URL."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from datapipe.dataset import layout
+from datapipe.dataset.hashing import canonical_json, sha256_hex
+from datapipe.dataset.log import LogEntry, find_latest, list_versions, read_entry
+from datapipe.dataset.manifest import check_format, decode_manifest
+from datapipe.dataset.objects import put_object, read_object, reading, writing
+from datapipe.dataset.reader import Dataset
+from datapipe.dataset.shards import ShardRecord, Tokens, write_shard
+from datapipe.errors import DamagedError, DatasetError, UnknownReferenceError
+from tiering.checksums import Buffer
+from tiering.errors import ObjectExistsError, ObjectNotFoundError, StoreError, StoreURLError
+from tiering.store import BlockingStore, open_store
+
+__all__ = ["FormatFile", "Repository", "log_entries", "open_dataset", "read_format"]
+
+_NUMBER = re.compile(r"v?(\d{1,20})")
+_DIGEST_PREFIX = re.compile(r"[0-9a-f]{4,64}")
+
+
+class FormatFile(msgspec.Struct, frozen=True, kw_only=True):
+    """format.json: what stands here once and for all."""
+
+    format: int
+    id: str
+    """Random; tells datasets at the same URL apart."""
+    exclusive_create: bool
+    """Whether the store honoured "create only" when it was probed."""
+    probed_at_seconds: float
+    format_sha256: str
+    """SHA-256 of the canonical JSON of all other fields."""
+
+
+class Repository:
+    """One dataset's objects below a URL; cheap to make, safe to share, picklable.
+
+    Args:
+        url: a local path or a URL that `tiering.store.open_store` knows.
+
+    Raises:
+        UnknownReferenceError: no store is known for the URL.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            self._store: BlockingStore = open_store(url).blocking()
+        except StoreURLError as error:
+            raise UnknownReferenceError(str(error)) from error
+
+    @classmethod
+    def over(cls, store: BlockingStore) -> Repository:
+        """Returns the repository in a store that is already open."""
+        repository = cls.__new__(cls)
+        repository._store = store
+        return repository
+
+    def __repr__(self) -> str:
+        return f"Repository({self.url!r})"
+
+    @property
+    def url(self) -> str:
+        """Where it is; printable."""
+        return self._store.url
+
+    @property
+    def store(self) -> BlockingStore:
+        """Where its objects are."""
+        return self._store
+
+    # -- the repository itself
+
+    def exists(self) -> bool:
+        """Returns whether there is a dataset, with versions or without."""
+        try:
+            self._store.head(layout.FORMAT_PATH)
+        except ObjectNotFoundError:
+            return False
+        except StoreError as error:
+            raise DatasetError(f"{self.url} can't be read: {error}") from error
+        return True
+
+    def create(self) -> None:
+        """Makes an empty dataset; nothing to do where there is one.
+
+        Raises:
+            DatasetError: it can't be written, or what is there has a newer format.
+            SpaceError: the disk is full.
+        """
+        if self.exists():
+            read_format(self)
+            return
+        with writing(self._store):
+            exclusive = _probe(self._store)
+            data = _encode_format(exclusive=exclusive, now_seconds=time.time())
+            try:
+                self._store.put(layout.FORMAT_PATH, data)
+            except ObjectExistsError:
+                read_format(self)
+
+    # -- objects
+
+    def write_object(self, prefix: str, data: Buffer, suffix: str, fan_out: bool = False) -> str:
+        """Writes an object under its digest; one that is there already is fine.
+
+        Returns:
+            SHA-256 of the bytes, hex.
+        """
+        sha256 = sha256_hex(data)
+        put_object(self._store, layout.object_path(prefix, sha256, suffix, fan_out=fan_out), data)
+        return sha256
+
+    def write_shard(
+        self, tokens: Tokens, *, source: str, number: int, docmap: pa.Table, text_bytes: int
+    ) -> ShardRecord:
+        """Writes a shard and its docmap; see `shards.write_shard`."""
+        return write_shard(
+            self._store, tokens, source=source, number=number, docmap=docmap, text_bytes=text_bytes
+        )
+
+    # -- versions
+
+    def latest(self) -> Dataset | None:
+        """Returns the newest version, None where there is none.
+
+        Raises:
+            DamagedError: its entry or manifest is missing or damaged.
+        """
+        number = find_latest(self._store)
+        return self._open_number(number) if number else None
+
+    def open(self, ref: str | int | None = None) -> Dataset:
+        """Returns a version: the newest (None), by number (3, "3", "v3") or manifest digest prefix.
+
+        Raises:
+            UnknownReferenceError: there is no such version.
+            DamagedError: its entry or manifest is missing or damaged.
+        """
+        latest = find_latest(self._store)
+        if latest == 0:
+            raise _no_versions(self)
+        if ref is None:
+            return self._open_number(latest)
+        return self._open_number(self._resolve(str(ref), latest))
+
+    def _resolve(self, ref: str, latest: int) -> int:
+        number = _NUMBER.fullmatch(ref)
+        if number and 1 <= int(number[1]) <= latest:
+            return int(number[1])
+        if _DIGEST_PREFIX.fullmatch(ref):
+            found = {e.manifest: e.version for e in log_entries(self) if e.manifest.startswith(ref)}
+            if len(found) == 1:
+                return next(iter(found.values()))
+            if found:
+                raise UnknownReferenceError(
+                    f"{ref!r} begins the digests of versions {sorted(found.values())} of "
+                    f"{self.url}; give more of it, or a number"
+                )
+        raise UnknownReferenceError(
+            f"{self.url} has no version {ref!r}; it has {_existing(latest)}; give a number, or the "
+            "first digits of a manifest digest (`datapipe log` shows them)"
+        )
+
+    def _open_number(self, version: int) -> Dataset:
+        entry, _ = read_entry(self._store, version)
+        path = layout.manifest_path(entry.manifest)
+        data = read_object(self._store, path, sha256=entry.manifest)
+        return Dataset(
+            repository=self,
+            version=version,
+            manifest=decode_manifest(data, path=path),
+            manifest_sha256=entry.manifest,
+        )
+
+
+def open_dataset(ref: str) -> Dataset:
+    """Opens "URL", "URL@3", "URL@v3" or "URL@<first digits of a manifest digest>".
+
+    Raises:
+        UnknownReferenceError: no dataset or version is there.
+        DamagedError: the version's entry or manifest is missing or damaged.
+    """
+    whole = Repository(ref)
+    url, at, version = ref.rpartition("@")
+    if not at or "/" in version or whole.exists():
+        return whole.open()
+    repository = Repository(url) if url else whole
+    return repository.open(version) if repository.exists() else whole.open()
+
+
+def log_entries(repo: Repository) -> list[LogEntry]:
+    """Returns all log entries, version 1 first. Raises: DamagedError: one is missing or damaged."""
+    with reading(repo.store, layout.LOG_PREFIX):
+        versions = list_versions(repo.store)
+    return [read_entry(repo.store, version)[0] for version in versions]
+
+
+def read_format(repo: Repository) -> FormatFile:
+    """Returns what format.json says. Raises: DamagedError, DatasetError (newer format)."""
+    with reading(repo.store, layout.FORMAT_PATH):
+        data = repo.store.get(layout.FORMAT_PATH)
+    check_format(data, path=layout.FORMAT_PATH)
+    try:
+        found = msgspec.json.decode(data, type=FormatFile)
+        fields = msgspec.json.decode(data, type=dict[str, Any])
+        canonical = canonical_json(fields) == data
+        del fields["format_sha256"]
+        digest = sha256_hex(canonical_json(fields))
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise _damaged_format(repo, str(error)) from error
+    if digest != found.format_sha256 or not canonical:
+        raise _damaged_format(repo, "its bytes aren't what format_sha256 says")
+    return found
+
+
+def _encode_format(*, exclusive: bool, now_seconds: float) -> bytes:
+    fields = {
+        "format": layout.FORMAT_VERSION,
+        "id": uuid.uuid4().hex,
+        "exclusive_create": exclusive,
+        "probed_at_seconds": now_seconds,
+    }
+    return canonical_json({**fields, "format_sha256": sha256_hex(canonical_json(fields))})
+
+
+def _probe(store: BlockingStore) -> bool:
+    """Returns whether the second of two creates of one key fails, as it must."""
+    path = f"_work/probe-{uuid.uuid4().hex}"
+    store.put(path, b"first")
+    try:
+        store.put(path, b"second")
+    except ObjectExistsError:
+        return True
+    finally:
+        store.delete(path)
+    return False
+
+
+def _damaged_format(repo: Repository, why: str) -> DamagedError:
+    return DamagedError(
+        f"{layout.FORMAT_PATH} in {repo.url} is damaged: {why}; nothing can be written there; "
+        "restore it from a copy"
+    )
+
+
+def _no_versions(repo: Repository) -> UnknownReferenceError:
+    if repo.exists():
+        return UnknownReferenceError(
+            f"the dataset {repo.url} has no version yet; nothing can be read; run `datapipe build` "
+            "to the end"
+        )
+    return UnknownReferenceError(
+        f"there is no dataset at {repo.url}; nothing can be read; check the path, or make one "
+        "with `datapipe build`"
+    )
+
+
+def _existing(latest: int) -> str:
+    return "version 1" if latest == 1 else f"versions 1 to {latest}"
