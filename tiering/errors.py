@@ -1,16 +1,16 @@
 """Every error that tiering raises on purpose, as one tree.
 
-    TieringError
-    |- StoreError (OSError)                    a store could not do it
-    |  |- ObjectNotFoundError (FileNotFoundError)
-    |  |- ObjectExistsError (FileExistsError)  "create only", and the object is there
-    |  |- PreconditionError                    compare-and-swap: the object has another etag
-    |  |- AccessDeniedError (PermissionError)
-    |  |- NoSpaceError                         the disk or quota is full
-    |  |- ThrottledError                       asked to slow down
-    |  `- UndecidedError (TimeoutError)        no answer: the request may or may not have been applied
-    |- StoreURLError (ValueError)              not a URL of a store that this installation knows
-    `- ChecksumError                           bytes aren't what their checksum says
+TieringError
+|- StoreError (OSError)                    a store could not do it
+|  |- ObjectNotFoundError (FileNotFoundError)
+|  |- ObjectExistsError (FileExistsError)  "create only", and the object is there
+|  |- PreconditionError                    compare-and-swap: the object has another etag
+|  |- AccessDeniedError (PermissionError)
+|  |- NoSpaceError                         the disk or quota is full
+|  |- ThrottledError                       asked to slow down
+|  `- UndecidedError (TimeoutError)        no answer: the request may or may not have been applied
+|- StoreURLError (ValueError)              not a URL of a store that this installation knows
+`- ChecksumError                           bytes aren't what their checksum says
 """
 
 from __future__ import annotations

@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tiering.errors import (
+    AccessDeniedError,
+    NoSpaceError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StoreError,
+    StoreURLError,
+)
+from tiering.store import LocalFiles, LocalStore, Mode, Store, open_store
+from tiering.testing import StoreConformance
+
+
+class TestLocalStore(StoreConformance):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Store:
+        return open_store(str(tmp_path / "store"))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LocalFiles:
+    return LocalFiles(tmp_path / "store")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("needs root and the right to mount a tmpfs")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def all_files(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+@pytest.mark.parametrize("form", ["{0}", "file://{0}", "file://localhost{0}", "FILE://{0}"])
+def test_urls_of_a_folder_open_it(tmp_path: Path, form: str) -> None:
+    assert open_store(form.format(tmp_path)).url == str(tmp_path)
+
+
+def test_file_urls_are_decoded(tmp_path: Path) -> None:
+    assert open_store(f"file://{tmp_path}/a%20b%3F").url == f"{tmp_path}/a b?"
+
+
+def test_relative_paths_are_resolved_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_store("data/../store")
+    monkeypatch.chdir("/")
+    assert store.url == str(tmp_path / "store")
+
+
+@pytest.mark.parametrize(
+    ("url", "match"),
+    [
+        ("s3://secret@bucket/x", r"start with s3://.*give a local path or file:///path"),
+        ("gs://bucket", "start with gs://"),
+        ("file://host/x", "host, query or fragment"),
+        ("file:///x?y", "host, query or fragment"),
+        ("file://", "names no folder"),
+        ("", "names no folder"),
+        ("a\0b", "names no folder"),
+    ],
+)
+def test_other_urls_are_refused(url: str, match: str) -> None:
+    with pytest.raises(StoreURLError, match=match) as caught:
+        open_store(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_opening_creates_nothing(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "store")).blocking()
+    assert list(store.list()) == []
+    store.delete("object")
+    with pytest.raises(ObjectNotFoundError, match="object"):
+        store.get("object")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_finished_writes_leave_only_the_object(files: LocalFiles) -> None:
+    info = files.put("a/object", b"1")
+    files.put("a/object", b"22", mode=Mode.OVERWRITE)
+    with pytest.raises(ObjectExistsError, match="a/object"):
+        files.put("a/object", b"333")
+    with pytest.raises(StoreError, match="etag"):
+        files.put("a/object", b"333", match=info.etag)
+    assert all_files(Path(files.url)) == [".tiering/lock", "a/object"]
+
+
+def test_objects_have_the_users_usual_permissions(files: LocalFiles) -> None:
+    before = os.umask(0o027)
+    try:
+        files.put("object", b"1")
+    finally:
+        os.umask(before)
+    assert (Path(files.url) / "object").stat().st_mode & 0o777 == 0o640
+
+
+def test_reserved_names_are_refused_and_hidden(files: LocalFiles) -> None:
+    files.put("below/object", b"1")
+    inner = LocalFiles(Path(files.url) / "below")
+    inner.put("other", b"1", mode=Mode.OVERWRITE)
+    (Path(files.url) / "below/.tiering/unfinished/left").write_bytes(b"half")
+    assert [info.path for info in files.list()] == ["below/object", "below/other"]
+    with pytest.raises(ValueError, match="reserved"):
+        files.get(".tiering/lock")
+
+
+def test_an_object_below_an_object_is_an_error(files: LocalFiles) -> None:
+    files.put("object", b"1")
+    with pytest.raises(StoreError, match="writing object/below failed"):
+        files.put("object/below", b"1")
+    assert all_files(Path(files.url)) == ["object"]
+
+
+def test_links_to_files_are_listed_and_loops_of_folders_not_followed(files: LocalFiles) -> None:
+    files.put("a/object", b"1")
+    root = Path(files.url)
+    (root / "a/loop").symlink_to(root)
+    (root / "a/link").symlink_to(root / "a/object")
+    (root / "a/dangling").symlink_to(root / "none")
+    os.mkfifo(root / "a/pipe")
+    assert [info.path for info in files.list()] == ["a/link", "a/object"]
+
+
+def test_etags_differ_after_the_clock_was_set_back(files: LocalFiles) -> None:
+    first = files.put("object", b"1")
+    path = Path(files.url) / "object"
+    ahead = time.time_ns() + 3600 * 10**9
+    os.utime(path, ns=(ahead, ahead))
+    ahead_info = files.head("object")
+    second = files.put("object", b"2", mode=Mode.OVERWRITE)
+    assert len({first.etag, ahead_info.etag, second.etag}) == 3
+    assert second.modified_seconds >= ahead_info.modified_seconds
+
+
+def test_stores_survive_pickling(files: LocalFiles) -> None:
+    files.put("object", b"1")
+    copy = pickle.loads(pickle.dumps(files))
+    assert (copy.url, copy.get("object")) == (files.url, b"1")
+
+
+# -- failures
+
+
+def test_a_full_disk_is_no_space_and_leaves_nothing(small_disk: Path) -> None:
+    files = LocalFiles(small_disk / "store")
+    with pytest.raises(NoSpaceError, match=r"writing a/big failed: No space.*nothing of it"):
+        files.put("a/big", bytes(2 << 20))
+    assert all_files(small_disk) == []
+    assert files.put("a/small", b"fits").size == 4
+
+
+def test_a_full_disk_keeps_the_old_object(small_disk: Path) -> None:
+    files = LocalFiles(small_disk / "store")
+    etag = files.put("object", b"old").etag
+    for condition in ({"mode": Mode.OVERWRITE}, {"match": etag}):
+        with pytest.raises(NoSpaceError, match="object"):
+            files.put("object", bytes(2 << 20), **condition)
+    assert files.get("object") == b"old"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (errno.ENOSPC, NoSpaceError),
+        (errno.EDQUOT, NoSpaceError),
+        (errno.EACCES, AccessDeniedError),
+        (errno.EROFS, AccessDeniedError),
+        (errno.EIO, StoreError),
+    ],
+    ids=errno.errorcode.get,
+)
+def test_errno_becomes_its_meaning(
+    files: LocalFiles, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[StoreError]
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "write", fail)
+    with pytest.raises(kind, match=f"writing object failed: {os.strerror(code)}") as caught:
+        files.put("object", b"bytes")
+    assert type(caught.value) is kind
+    assert caught.value.path == "object"
+    assert all_files(Path(files.url)) == []
+
+
+AS_NOBODY = """
+import os, sys
+from tiering.errors import AccessDeniedError
+from tiering.store import LocalFiles
+os.setgid(65534)
+os.setuid(65534)
+try:
+    LocalFiles(sys.argv[1]).put("new", b"1")
+except AccessDeniedError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+def test_a_read_only_folder_is_denied() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # not tmp_path: only its owner may enter that
+        Path(folder).chmod(0o755)
+        run = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, folder], capture_output=True, text=True, check=False
+        )
+    assert "writing new failed: Permission denied" in run.stderr
+    assert folder in run.stderr
+
+
+KILLED = """
+import os, signal, sys
+from tiering.store import LocalFiles, Mode
+point = sys.argv[2]
+real = getattr(os, point)
+def killed(*args, **kwargs):
+    if point != "fsync" and sys.argv[3] == "after":
+        real(*args, **kwargs)
+    os.kill(os.getpid(), signal.SIGKILL)
+files = LocalFiles(sys.argv[1])
+files.put("folder/first", b"1")
+setattr(os, point, killed)
+files.put("folder/object", b"bytes", mode=Mode[sys.argv[4]])
+"""
+
+
+@pytest.mark.parametrize("mode", ["CREATE", "OVERWRITE"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("point", ["write", "fsync", "link", "rename", "utime"])
+def test_killed_anywhere_the_object_is_whole_or_absent(
+    tmp_path: Path, point: str, when: str, mode: str
+) -> None:
+    root = tmp_path / "store"
+    run = subprocess.run([sys.executable, "-c", KILLED, str(root), point, when, mode], check=False)
+    assert run.returncode in (0, -signal.SIGKILL)
+    files = LocalFiles(root)
+    visible = {info.path: files.get(info.path) for info in files.list()}
+    assert visible in ({"folder/first": b"1"}, {"folder/first": b"1", "folder/object": b"bytes"})
+    files.put("folder/object", b"bytes", mode=Mode.OVERWRITE)
+
+
+def test_abandoned_writes_are_swept_and_living_ones_stay(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    subprocess.run(
+        [sys.executable, "-c", KILLED, str(root), "link", "before", "CREATE"], check=False
+    )
+    files = LocalFiles(root)
+    unfinished = root / ".tiering/unfinished"
+    assert len(list(unfinished.iterdir())) == 1
+    with files._unfinished(b"living") as living:
+        for path in unfinished.iterdir():
+            os.utime(path, (0, 0))
+        LocalFiles(root).put("object", b"1")
+        assert list(unfinished.iterdir()) == [living]
+    assert list(unfinished.iterdir()) == []
+
+
+def count_up(root: str, times: int) -> None:
+    files = LocalFiles(root)
+    done = 0
+    while done < times:
+        etag = files.head("counter").etag
+        value = int(files.get("counter"))
+        try:
+            files.put("counter", b"%d" % (value + 1), match=etag)
+        except StoreError:
+            continue
+        done += 1
+
+
+def create_one(root: str, number: int, won: str) -> None:
+    try:
+        LocalFiles(root).put("race/object", b"%d" % number)
+    except ObjectExistsError:
+        return
+    LocalFiles(won).put(str(number), b"")
+
+
+def test_processes_exclude_each_other(tmp_path: Path) -> None:
+    root = str(tmp_path / "store")
+    LocalFiles(root).put("counter", b"0")
+    context = multiprocessing.get_context("fork")
+    jobs = [context.Process(target=count_up, args=(root, 20)) for _ in range(4)]
+    won = str(tmp_path / "won")
+    jobs += [context.Process(target=create_one, args=(root, n, won)) for n in range(4)]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    assert LocalFiles(root).get("counter") == b"80"
+    winners = [info.path for info in LocalFiles(won).list()]
+    assert [LocalFiles(root).get("race/object").decode()] == winners
+
+
+def test_the_store_is_a_store() -> None:
+    store: Store = LocalStore("/nonexistent")
+    assert store.url == "/nonexistent"

@@ -1,0 +1,94 @@
+"""A store that fails where a test says, before or after the request was applied."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+from tiering.checksums import Buffer
+from tiering.errors import StoreError
+from tiering.store import BlockingStore, Mode, ObjectInfo, View
+
+__all__ = ["Fault", "FaultyStore"]
+
+Fault = Callable[[str, str], Exception | None]
+"""Given verb and path: the error to raise, or None."""
+
+
+class FaultyStore:
+    """Passes everything on to `inner`, except what `fault` refuses.
+
+    Args:
+        inner: the real store.
+        fault: called with ("put" | "head" | "get" | "open" | "list" | "delete", path).
+        applied: "before": a refused request never reaches the store; "after": it was carried
+            out and the answer was lost.
+    """
+
+    def __init__(
+        self, inner: BlockingStore, *, fault: Fault, applied: Literal["before", "after"] = "before"
+    ) -> None:
+        self._inner = inner
+        self._fault = fault
+        self._applied = applied
+
+    @property
+    def url(self) -> str:
+        """The real store's."""
+        return self._inner.url
+
+    def head(self, path: str) -> ObjectInfo:
+        """See `BlockingStore.head`."""
+        self._check("head", path)
+        return self._inner.head(path)
+
+    def get(self, path: str) -> bytes:
+        """See `BlockingStore.get`."""
+        self._check("get", path)
+        return self._inner.get(path)
+
+    def get_range(self, path: str, offset: int, length: int) -> bytes:
+        """See `BlockingStore.get_range`."""
+        self._check("get", path)
+        return self._inner.get_range(path, offset, length)
+
+    def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> builtins.list[bytes]:
+        """See `BlockingStore.get_ranges`."""
+        self._check("get", path)
+        return self._inner.get_ranges(path, ranges)
+
+    def open(self, path: str) -> View:
+        """See `BlockingStore.open`."""
+        self._check("open", path)
+        return self._inner.open(path)
+
+    def put(
+        self, path: str, data: Buffer, *, mode: Mode = Mode.CREATE, match: str | None = None
+    ) -> ObjectInfo:
+        """See `BlockingStore.put`."""
+        error = self._fault("put", path)
+        if error is not None and self._applied == "before":
+            raise error
+        try:
+            info = self._inner.put(path, data, mode=mode, match=match)
+        except StoreError as refused:
+            raise (error or refused) from refused
+        if error is not None:
+            raise error
+        return info
+
+    def list(self, prefix: str = "", *, after: str = "") -> Iterator[ObjectInfo]:
+        """See `BlockingStore.list`."""
+        self._check("list", prefix)
+        return self._inner.list(prefix, after=after)
+
+    def delete(self, path: str) -> None:
+        """See `BlockingStore.delete`."""
+        self._check("delete", path)
+        self._inner.delete(path)
+
+    def _check(self, verb: str, path: str) -> None:
+        error = self._fault(verb, path)
+        if error is not None:
+            raise error
