@@ -1,0 +1,10 @@
+"""Documents on the move: the batch, its hashes and identities.
+
+Owns the schema that readers fill and stages change; knows nothing of input formats, of what
+stages decide, or of tokens.
+"""
+
+from datapipe.documents.batch import DOCUMENTS, batch_from_columns, named
+from datapipe.documents.hashes import content_hashes, doc_ids
+
+__all__ = ["DOCUMENTS", "batch_from_columns", "content_hashes", "doc_ids", "named"]

@@ -1,0 +1,37 @@
+"""Input files to documents: which files, what they are, where to cut them, what is in them.
+
+Owns input formats, compressions and the quarantine of what can't be read; knows nothing of
+cleaning, of tokens, or of who reads which range. The one place that opens input files.
+"""
+
+from datapipe.read.check import check_fields
+from datapipe.read.fields import FieldMap
+from datapipe.read.formats import KNOWN_FORMATS, Format, detect_format
+from datapipe.read.inputs import InputFile, ensure_distinct, list_inputs
+from datapipe.read.ranges import (
+    BATCH_BYTES,
+    MAX_RECORD_BYTES,
+    FileRange,
+    plan_ranges,
+    read_range,
+)
+from datapipe.read.results import ReadResult
+from datapipe.read.streams import input_sha256
+
+__all__ = [
+    "BATCH_BYTES",
+    "KNOWN_FORMATS",
+    "MAX_RECORD_BYTES",
+    "FieldMap",
+    "FileRange",
+    "Format",
+    "InputFile",
+    "ReadResult",
+    "check_fields",
+    "detect_format",
+    "ensure_distinct",
+    "input_sha256",
+    "list_inputs",
+    "plan_ranges",
+    "read_range",
+]

@@ -1,0 +1,146 @@
+"""Looking at the first records before a build starts: is the text where the recipe says?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import islice
+
+from datapipe.errors import InputError
+from datapipe.read.columns import is_text, type_at
+from datapipe.read.damage import Fault, StreamDamage
+from datapipe.read.fields import FieldMap, FieldPath
+from datapipe.read.formats import KNOWN_FORMATS, Format, detect_format
+from datapipe.read.inputs import InputFile
+from datapipe.read.lines import LineCutter, cut_lines
+from datapipe.read.parquet import ParquetDamage, open_parquet
+from datapipe.read.records import RecordError, parse_json
+from datapipe.read.streams import open_input, stream
+
+__all__ = ["check_fields"]
+
+_FIRST_RECORDS = 1_000
+_MAX_LINE_BYTES = 16 << 20
+_KEYS_SHOWN = 20
+
+
+def check_fields(
+    files: Sequence[InputFile], fields: FieldMap, source: str, *, declared: str | None = None
+) -> None:
+    """Returns if the first records of a source have the text field, or there are none.
+
+    Args:
+        files: the source's inputs, in order.
+        fields: where the text should be.
+        source: for the message.
+        declared: see `detect_format`.
+
+    Raises:
+        InputError: none of the first 1,000 records has it; or no file is of a known format.
+        FailedError: a file can't be read.
+    """
+    seen = _Seen()
+    unsupported: dict[str, Format] = {}
+    for file in files:
+        format = detect_format(file, declared=declared)
+        if format.kind == "unsupported":
+            unsupported[file.relative] = format
+        _look(file, format, fields.paths()["text"], seen)
+        if seen.has_text:
+            return
+        if seen.num_records >= _FIRST_RECORDS:
+            break
+    if seen.num_records:
+        raise InputError(_no_text(seen, fields.text, source))
+    if unsupported and len(unsupported) == len(files):
+        name, format = next(iter(unsupported.items()))
+        raise InputError(
+            f"no file of {source} has a format that this version can read: {name} is "
+            f"{format.reason}; known formats: {KNOWN_FORMATS}."
+        )
+
+
+@dataclass(slots=True)
+class _Seen:
+    num_records: int = 0
+    has_text: bool = False
+    text_bytes: Counter[str] = field(default_factory=Counter)
+    """By dotted path, of strings."""
+    keys: dict[str, None] = field(default_factory=dict)
+    """Top-level ones, as first met."""
+
+
+def _look(file: InputFile, format: Format, path: FieldPath, seen: _Seen) -> None:
+    if format.kind == "jsonl":
+        for record in islice(_objects(file, format), _FIRST_RECORDS - seen.num_records):
+            seen.num_records += 1
+            seen.has_text |= _is_there(record, path)
+            _note_keys(record, seen)
+    elif format.kind == "parquet":
+        _look_at_schema(file, path, seen)
+
+
+def _objects(file: InputFile, format: Format) -> Iterator[dict[str, object]]:
+    with open_input(file) as view:
+        chunks = stream(view, compression=format.compression)
+        try:
+            for piece in cut_lines(chunks, LineCutter(max_record_bytes=_MAX_LINE_BYTES)):
+                yield from () if isinstance(piece, Fault) else _parsed(piece.lines)
+        except StreamDamage:
+            return
+
+
+def _parsed(lines: Sequence[bytes]) -> Iterator[dict[str, object]]:
+    for line in lines:
+        try:
+            value = parse_json(line.removeprefix(b"\xef\xbb\xbf"))
+        except RecordError:
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def _look_at_schema(file: InputFile, path: FieldPath, seen: _Seen) -> None:
+    with open_input(file) as view:
+        try:
+            parquet = open_parquet(view)
+        except ParquetDamage:
+            return
+        schema = parquet.schema_arrow
+        seen.num_records += parquet.metadata.num_rows
+        seen.has_text |= type_at(schema, path) is not None
+        for column in schema:
+            seen.keys.setdefault(column.name)
+            seen.text_bytes[column.name] += is_text(column.type)
+
+
+def _is_there(record: object, path: FieldPath) -> bool:
+    for key in path:
+        if not isinstance(record, dict) or key not in record:
+            return False
+        record = record[key]
+    return True
+
+
+def _note_keys(record: dict[str, object], seen: _Seen) -> None:
+    for key, value in record.items():
+        seen.keys.setdefault(key)
+        name = key.replace(".", "\\.")
+        children = value.items() if isinstance(value, dict) else ()
+        for path, text in ((name, value), *((f"{name}.{k}", v) for k, v in children)):
+            if type(text) is str:
+                seen.text_bytes[path] += len(text)
+
+
+def _no_text(seen: _Seen, name: str, source: str) -> str:
+    count = min(seen.num_records, _FIRST_RECORDS)
+    where = f"the first {count:,} records" if count > 1 else "the only record"
+    strings = {path: size for path, size in seen.text_bytes.items() if size}
+    # The longest strings are the text, whatever they are called, unless a name is nearly right.
+    near = get_close_matches(name, strings, n=1, cutoff=0.75)
+    likely = near[0] if near else max(strings, key=lambda path: strings[path], default=None)
+    keys = [*islice(seen.keys, _KEYS_SHOWN), *(["..."] if len(seen.keys) > _KEYS_SHOWN else [])]
+    question = f"; did you mean `{likely}`? Say `fields: {{text: {likely}}}`." if likely else "."
+    return f"no `{name}` in {where} of {source}{question} Keys there: {', '.join(keys) or 'none'}."

@@ -1,0 +1,129 @@
+"""Columns of Parquet files, of whatever type they are, as the columns of documents."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datapipe.read.dates import parse_dates
+from datapipe.read.fields import FieldPath
+
+__all__ = [
+    "column_at",
+    "date_column",
+    "id_column",
+    "is_text",
+    "string_column",
+    "text_column",
+    "type_at",
+]
+
+_SECONDS = pa.timestamp("s", tz="UTC")
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def type_at(schema: pa.Schema, path: FieldPath) -> pa.DataType | None:
+    """Returns the type of the column at `path`; None if there is none."""
+    index = schema.get_field_index(path[0])
+    if index < 0:
+        return None
+    kind = schema.field(index).type
+    for key in path[1:]:
+        if not pa.types.is_struct(kind) or kind.get_field_index(key) < 0:
+            return None
+        kind = kind.field(key).type
+    return kind
+
+
+def column_at(batch: pa.RecordBatch, path: FieldPath) -> pa.Array | None:
+    """Returns the column at `path`, null where something above it is; None if there is none."""
+    if type_at(batch.schema, path) is None:
+        return None
+    column = batch.column(path[0])
+    for key in path[1:]:
+        column = pc.struct_field(column, [column.type.get_field_index(key)])
+    return column
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tells whether a column of this type can hold texts."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return _is_string(kind) or _is_binary(kind)
+
+
+def text_column(column: pa.Array) -> pa.Array:
+    """Returns a column for which `is_text` as large_binary, from offset 0."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    column = column.cast(pa.large_binary())
+    return pa.concat_arrays([column]) if column.offset else column
+
+
+def string_column(column: pa.Array | None) -> pa.Array | None:
+    """Returns strings, null where the value isn't UTF-8; None where it isn't a string column."""
+    if column is None:
+        return None
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not _is_string(column.type):
+        return None
+    column = column.cast(pa.string())
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.array(map(_decoded, column.cast(pa.binary()).to_pylist()), pa.string())
+    return column
+
+
+def id_column(column: pa.Array | None) -> pa.Array | None:
+    """Returns strings; of numbers and booleans their text; None for any other type."""
+    if column is None:
+        return None
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_floating(kind):
+        return column.cast(pa.string())
+    return string_column(column)
+
+
+def date_column(column: pa.Array | None) -> pa.Array | None:
+    """Returns UTC seconds of timestamps (without a zone: UTC), dates and ISO 8601 strings."""
+    if column is None:
+        return None
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return _floored(column.cast(pa.int64()), _PER_SECOND[kind.unit])
+    if pa.types.is_date(kind):
+        days = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
+        return pc.multiply(days, 86_400).cast(_SECONDS)
+    strings = string_column(column)
+    return None if strings is None else parse_dates(strings.to_pylist())
+
+
+def _floored(ticks: pa.Array, per_second: int) -> pa.Array:
+    seconds = np.floor_divide(ticks.fill_null(0).to_numpy(), per_second)
+    missing = ticks.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(seconds, pa.int64(), mask=missing).cast(_SECONDS)
+
+
+def _decoded(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )

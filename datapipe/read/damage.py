@@ -1,0 +1,35 @@
+"""What is wrong with a stream or a record, in the words that the quarantine uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["RAW_LIMIT_BYTES", "Fault", "StreamDamage"]
+
+RAW_LIMIT_BYTES = 1 << 20
+"""Raw bytes kept of a quarantined record; of a longer one the beginning is kept."""
+
+
+class StreamDamage(Exception):  # noqa: N818 - ends a stream; never reaches a caller of the package
+    """A stream has no further byte that can be trusted."""
+
+    def __init__(self, error: str, detail: str, *, raw: bytes = b"", truncated: bool) -> None:
+        super().__init__(detail)
+        self.error = error
+        self.detail = detail
+        self.raw = raw
+        self.truncated = truncated
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """One record, or the rest of a file, that can't be read."""
+
+    error: str
+    """The class that is counted."""
+    detail: str
+    """What exactly is wrong, one line."""
+    offset: int
+    length: int
+    raw: bytes
+    """At most RAW_LIMIT_BYTES."""

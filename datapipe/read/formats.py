@@ -1,0 +1,210 @@
+"""What a file is: by its name, and by its content where the name lies or says nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal
+
+from datapipe.errors import InputError
+from datapipe.read.damage import StreamDamage
+from datapipe.read.gzip_stream import GZIP_MAGIC
+from datapipe.read.inputs import InputFile
+from datapipe.read.records import RecordError, parse_json
+from datapipe.read.streams import Compression, open_input, stream
+from datapipe.read.zstd_stream import is_zstd
+from tiering.store import View
+
+__all__ = ["KNOWN_FORMATS", "Format", "Kind", "detect_format", "is_binary"]
+
+Kind = Literal["jsonl", "parquet", "text", "unsupported"]
+
+KNOWN_FORMATS = "JSON lines (plain, gzip, zstd), Parquet, plain text (plain, gzip, zstd)"
+"""For messages."""
+
+_HEAD_BYTES = 1 << 16
+_PARQUET_MAGIC = b"PAR1"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_PACKED = {".gz", ".gzip", ".zst", ".zstd"}
+_KINDS: dict[str, Kind] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".jsonlines": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_SNIFFED = {"", ".txt", ".text", ".json", ".data", ".dat", ".part", ".out"}
+"""Names that don't tell: what is in the file decides between JSON lines and text."""
+
+_UNSUPPORTED_NAMES = {
+    ".7z": "a 7-Zip archive",
+    ".arc": "an ARC crawl archive",
+    ".arrow": "Arrow IPC",
+    ".avro": "Avro",
+    ".bz2": "bzip2",
+    ".csv": "CSV",
+    ".feather": "Arrow IPC",
+    ".lz4": "lz4",
+    ".orc": "ORC",
+    ".rar": "a RAR archive",
+    ".tar": "a tar archive",
+    ".tgz": "a tar archive",
+    ".tsv": "TSV",
+    ".warc": "a WARC crawl archive",
+    ".wet": "a WARC crawl archive",
+    ".xlsx": "a spreadsheet",
+    ".xz": "xz",
+    ".zip": "a ZIP archive",
+}
+_UNSUPPORTED_MAGIC = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"PK\x03\x04": "a ZIP archive",
+    b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",
+    b"Rar!\x1a\x07": "a RAR archive",
+    b"WARC/1.": "a WARC crawl archive",
+    b"ARROW1\x00\x00": "Arrow IPC",
+    b"ORC": "ORC",
+    b"Obj\x01": "Avro",
+    b"PARE": "encrypted Parquet",
+    b"%PDF-": "PDF",
+    b"SQLite format 3\x00": "an SQLite database",
+    b"\x89HDF\r\n\x1a\n": "HDF5",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Format:
+    """How to read a file."""
+
+    kind: Kind
+    """unsupported: it is known what it is, and that it can't be read; it becomes one quarantined
+    record."""
+    compression: Compression = "none"
+    reason: str = ""
+    """Of an unsupported one: what it is."""
+
+    def __str__(self) -> str:
+        return self.kind if self.compression == "none" else f"{self.kind}.{self.compression}"
+
+
+def detect_format(file: InputFile, *, declared: str | None = None) -> Format:
+    """Returns how to read `file`.
+
+    Args:
+        file: one input.
+        declared: jsonl, parquet or text, if the user says so; the compression is seen anyway.
+
+    Raises:
+        InputError: a file that was named can't be read by this version, or `declared` is unknown.
+        FailedError: it can't be opened.
+    """
+    if declared is not None and declared not in ("jsonl", "parquet", "text"):
+        raise InputError(f"the format {declared!r} is unknown; known: jsonl, parquet, text.")
+    with open_input(file) as view:
+        head = _bytes(view, _HEAD_BYTES)
+        compression = _compression(head)
+        content = _content(view, compression) if compression != "none" else head
+    if declared is not None:
+        found = Format(kind=_declared(declared), compression=compression)
+    else:
+        found = _detect(file.relative, content, compression)
+    if file.named and found.kind == "text" and declared is None and is_binary(content):
+        found = Format(kind="unsupported", reason="binary data of an unknown format")
+    if found.kind == "unsupported" and file.named:
+        raise InputError(
+            f"{file.path} is {found.reason}, which this version can't read; known formats: "
+            f"{KNOWN_FORMATS}. Convert it, or say `format:` in the recipe if that is wrong."
+        )
+    return found
+
+
+def is_binary(head: bytes) -> bool:
+    """Tells whether data that starts so isn't text in any encoding that is read."""
+    return b"\0" in head and not head.startswith(_UTF16)
+
+
+def _declared(kind: str) -> Kind:
+    return {"jsonl": "jsonl", "parquet": "parquet"}.get(kind, "text")  # type: ignore[return-value]
+
+
+def _detect(name: str, content: bytes, compression: Compression) -> Format:
+    suffix = _suffix(name)
+    reason = _unsupported(content, suffix)
+    if content.startswith(_PARQUET_MAGIC):
+        if compression == "none":
+            return Format(kind="parquet")
+        reason = f"Parquet inside {compression}"
+    if reason:
+        return Format(kind="unsupported", compression=compression, reason=reason)
+    kind = _KINDS.get(suffix) if content else _KINDS.get(suffix, "text")
+    if kind == "parquet" and _is_json_lines(content, at_least=1):
+        kind = "jsonl"
+    if kind is None and suffix in _SNIFFED:
+        at_least = 2 if suffix in (".txt", ".text") else 1
+        kind = "jsonl" if _is_json_lines(content, at_least=at_least) else None
+        if kind is None and suffix == ".json":
+            reason = "JSON that isn't one object a line"
+            return Format(kind="unsupported", compression=compression, reason=reason)
+    return Format(kind=kind or "text", compression=compression)
+
+
+def _unsupported(content: bytes, suffix: str) -> str:
+    for magic, what in _UNSUPPORTED_MAGIC.items():
+        if content.startswith(magic):
+            return what
+    if content[257:262] == b"ustar":
+        return "a tar archive"
+    if content.startswith(_UTF16) and _KINDS.get(suffix) == "jsonl":
+        return "UTF-16, not UTF-8"
+    return _UNSUPPORTED_NAMES.get(suffix, "")
+
+
+def _suffix(name: str) -> str:
+    """Returns the lower-case suffix that says what is inside a compression."""
+    path = PurePosixPath(name.lower())
+    return PurePosixPath(path.stem).suffix if path.suffix in _PACKED else path.suffix
+
+
+def _is_json_lines(content: bytes, *, at_least: int) -> bool:
+    """Tells whether the first lines are objects; of a file with fewer lines, all of them."""
+    lines = [line for line in content.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
+    if len(content) >= _HEAD_BYTES:
+        cut = len(lines) == 1
+        lines = lines[:-1]
+        if cut:
+            return content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b'{"')
+    return len(lines) >= at_least and all(map(_is_object, lines[: max(at_least, 2)]))
+
+
+def _is_object(line: bytes) -> bool:
+    if line.lstrip()[:1] != b"{":
+        return False
+    try:
+        return isinstance(parse_json(line), dict)
+    except RecordError:
+        return False
+
+
+def _compression(head: bytes) -> Compression:
+    if head.startswith(GZIP_MAGIC):
+        return "gzip"
+    return "zstd" if is_zstd(head) else "none"
+
+
+def _bytes(view: View, count: int) -> bytes:
+    buffer = bytearray(min(count, view.size))
+    return bytes(buffer[: view.read_into(memoryview(buffer), 0)])
+
+
+def _content(view: View, compression: Compression) -> bytes:
+    head = b""
+    try:
+        for chunk in stream(view, compression=compression):
+            head += chunk
+            if len(head) >= _HEAD_BYTES:
+                break
+    except StreamDamage:
+        pass
+    return head[:_HEAD_BYTES]

@@ -1,0 +1,163 @@
+"""Units of reading: the parts of a file that are read on their own.
+
+Ranges depend only on the file and the size asked for, never on who reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from datapipe.read.fields import FieldMap
+from datapipe.read.formats import Format
+from datapipe.read.inputs import InputFile
+from datapipe.read.damage import Fault, RAW_LIMIT_BYTES
+from datapipe.read.jsonl import read_jsonl
+from datapipe.read.lines import LineCutter
+from datapipe.read.parquet import ParquetDamage, open_parquet, read_parquet
+from datapipe.read.results import Origin, ReadResult
+from datapipe.read.streams import open_input, raw_chunks, stream
+from datapipe.read.text import read_text
+from tiering.store import View
+
+__all__ = ["BATCH_BYTES", "MAX_RECORD_BYTES", "FileRange", "plan_ranges", "read_range"]
+
+BATCH_BYTES = 16 << 20
+"""About how much input goes into one batch; larger ones leave the processor's caches."""
+
+MAX_RECORD_BYTES = 100 << 20
+"""A larger record is quarantined."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileRange:
+    """Some of a file's records."""
+
+    file: InputFile
+    format: Format
+    start: int
+    """Plain JSON lines: the first byte; lines that start in [start, end) belong to the range.
+    Parquet: the first row group. Else 0."""
+    end: int
+    """Behind the last byte or row group. Of a file that is read whole: its size."""
+
+
+def plan_ranges(file: InputFile, format: Format, *, target_bytes: int) -> list[FileRange]:
+    """Returns the ranges of a file, ascending; at least one, which may hold no record.
+
+    Args:
+        file: one input.
+        format: what `detect_format` said.
+        target_bytes: about how many stored bytes a range has, where the format can be cut.
+
+    Raises:
+        FailedError: a Parquet file's footer is needed and the file can't be opened.
+    """
+    if format.kind == "jsonl" and format.compression == "none":
+        borders = [*range(0, file.size_bytes, target_bytes), file.size_bytes]
+    elif format.kind == "parquet":
+        borders = _parquet_borders(file, target_bytes)
+    else:
+        borders = [0, file.size_bytes]
+    pairs = list(zip(borders, borders[1:], strict=False)) or [(0, 0)]
+    return [FileRange(file=file, format=format, start=a, end=b) for a, b in pairs]
+
+
+def read_range(
+    part: FileRange,
+    *,
+    source: str,
+    fields: FieldMap | None = None,
+    licence: str | None = None,
+    batch_bytes: int = BATCH_BYTES,
+    max_record_bytes: int = MAX_RECORD_BYTES,
+) -> Iterator[ReadResult]:
+    """Yields the documents of a range and what stands in their way, in order.
+
+    The ranges of a file add up to the file, whatever their borders. Memory is bounded by
+    `batch_bytes` and the largest record, and by a zstd frame's window.
+
+    Args:
+        part: what to read.
+        source: the source that the documents belong to.
+        fields: where text and attributes stand; default: `FieldMap()`.
+        licence: of every document.
+        batch_bytes: about how much input goes into one result.
+        max_record_bytes: a larger record is quarantined.
+
+    Raises:
+        FailedError: the file can't be read, or has changed since it was listed.
+    """
+    origin = Origin(source=source, source_file=part.file.relative, licence=licence)
+    fields = fields or FieldMap()
+    with open_input(part.file) as view:
+        if part.format.kind == "jsonl":
+            yield from _jsonl(part, view, origin, fields, batch_bytes, max_record_bytes)
+        elif part.format.kind == "parquet":
+            yield from read_parquet(
+                view,
+                groups=range(part.start, part.end),
+                origin=origin,
+                fields=fields,
+                batch_bytes=batch_bytes,
+                max_record_bytes=max_record_bytes,
+            )
+        elif part.format.kind == "text":
+            chunks = stream(view, compression=part.format.compression)
+            yield from read_text(chunks, origin=origin, max_record_bytes=max_record_bytes)
+        else:
+            yield origin.result(faults=[_unsupported(part, view)])
+
+
+def _jsonl(
+    part: FileRange,
+    view: View,
+    origin: Origin,
+    fields: FieldMap,
+    batch_bytes: int,
+    max_record_bytes: int,
+) -> Iterator[ReadResult]:
+    # A range starts one byte early: only then is it known whether a line starts at its border.
+    early = max(part.start - 1, 0)
+    whole = part.format.compression != "none"
+    chunks = (
+        stream(view, compression=part.format.compression)
+        if whole
+        else raw_chunks(view, start=early)
+    )
+    cutter = LineCutter(max_record_bytes=max_record_bytes, offset=early, foreign=part.start > 0)
+    return read_jsonl(
+        chunks,
+        cutter,
+        origin=origin,
+        fields=fields,
+        end=None if whole else part.end,
+        batch_bytes=batch_bytes,
+    )
+
+
+def _parquet_borders(file: InputFile, target_bytes: int) -> list[int]:
+    with open_input(file) as view:
+        try:
+            metadata = open_parquet(view).metadata
+        except ParquetDamage:
+            return [0, 1]
+    borders, size = [0], 0
+    for group in range(metadata.num_row_groups):
+        if size and size + metadata.row_group(group).total_byte_size > target_bytes:
+            borders.append(group)
+            size = 0
+        size += metadata.row_group(group).total_byte_size
+    return [*borders, metadata.num_row_groups] if metadata.num_row_groups else borders
+
+
+def _unsupported(part: FileRange, view: View) -> Fault:
+    buffer = bytearray(min(view.size, RAW_LIMIT_BYTES >> 4))
+    view.read_into(memoryview(buffer), 0)
+    return Fault(
+        error="unsupported_format",
+        detail=f"the file is {part.format.reason}, which this version can't read",
+        offset=0,
+        length=part.file.size_bytes,
+        raw=bytes(buffer),
+    )

@@ -1,0 +1,92 @@
+"""What reading a range gives, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from datapipe.dataset.tables import QUARANTINE
+from datapipe.read.damage import RAW_LIMIT_BYTES, Fault, StreamDamage
+
+__all__ = ["Origin", "ReadResult", "rest_of_file"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadResult:
+    """Some of a range's records, in their order; the results of a range add up to the range."""
+
+    batch: pa.RecordBatch | None
+    """Documents, as `documents.DOCUMENTS`; None: none."""
+    quarantined: pa.Table
+    """What could not be read, as QUARANTINE."""
+    blank_lines: int = 0
+    """Lines of nothing but white space; they aren't records."""
+    truncated: bool = False
+    """The file ends in the middle, or is damaged from somewhere on: there is no more of it."""
+
+    @property
+    def num_records(self) -> int:
+        """Records met: documents and quarantined ones."""
+        return (self.batch.num_rows if self.batch is not None else 0) + self.quarantined.num_rows
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """What all records of one range share."""
+
+    source: str
+    source_file: str
+    licence: str | None = None
+
+    def result(
+        self,
+        batch: pa.RecordBatch | None = None,
+        faults: Sequence[Fault] = (),
+        *,
+        blank_lines: int = 0,
+        truncated: bool = False,
+    ) -> ReadResult:
+        """Returns a result of this range."""
+        return ReadResult(
+            batch=batch if batch is not None and batch.num_rows else None,
+            quarantined=self.quarantined(faults),
+            blank_lines=blank_lines,
+            truncated=truncated,
+        )
+
+    def quarantined(self, faults: Sequence[Fault]) -> pa.Table:
+        """Returns the QUARANTINE rows of some faults, ascending by place."""
+        ordered = sorted(faults, key=lambda fault: (fault.offset, fault.length))
+        rows = [
+            {
+                "source": self.source,
+                "source_file": self.source_file,
+                "source_offset": fault.offset,
+                "source_length": fault.length,
+                "error": fault.error,
+                "detail": fault.detail,
+                "raw": fault.raw[:RAW_LIMIT_BYTES],
+            }
+            for fault in ordered
+        ]
+        return pa.Table.from_pylist(rows, schema=QUARANTINE)
+
+
+def rest_of_file(damage: StreamDamage, *, offset: int, beginning: bytes, length: int) -> Fault:
+    """Returns the one fault that stands for all that could not be had of a damaged file.
+
+    Args:
+        damage: what is wrong.
+        offset: where the rest begins in the uncompressed stream.
+        beginning: the bytes of a record that was cut, as far as they are kept.
+        length: how many there are.
+    """
+    return Fault(
+        error=damage.error,
+        detail=damage.detail,
+        offset=offset,
+        length=length,
+        raw=(beginning + damage.raw)[:RAW_LIMIT_BYTES],
+    )

@@ -1,0 +1,94 @@
+"""Opening an input and streaming what it holds, decompressed, in bounded memory.
+
+The one place that opens input files. Damage isn't an exception of the read: every byte before it is
+delivered, then `StreamDamage` says what is wrong with the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from datapipe.errors import FailedError
+from datapipe.read.damage import StreamDamage
+from datapipe.read.gzip_stream import gunzip
+from datapipe.read.inputs import InputFile
+from datapipe.read.zstd_stream import unzstd
+from tiering.errors import StoreError
+from tiering.store import View, open_store
+
+__all__ = ["CHUNK_BYTES", "Compression", "input_sha256", "open_input", "raw_chunks", "stream"]
+
+CHUNK_BYTES = 1 << 18
+"""Bytes read at once: below this, calls cost more; above it, nothing is gained."""
+
+Compression = Literal["none", "gzip", "zstd"]
+
+
+@contextmanager
+def open_input(file: InputFile) -> Iterator[View]:
+    """Opens an input for ranged reads.
+
+    Raises:
+        FailedError: it can't be opened or read, or isn't the file that was listed any more.
+    """
+    path = Path(file.path)
+    try:
+        with open_store(str(path.parent)).blocking().open(path.name) as view:
+            if view.size != file.size_bytes:
+                raise FailedError(
+                    f"{file.path} had {file.size_bytes:,} bytes when it was listed and has "
+                    f"{view.size:,} now; run again once nothing writes to it."
+                )
+            yield view
+    except (StoreError, OSError) as error:
+        raise FailedError(
+            f"{file.path} can't be read: {_reason(error)}; nothing was taken from it. Make it "
+            "readable or leave it out."
+        ) from error
+
+
+def raw_chunks(view: View, *, start: int = 0) -> Iterator[bytes]:
+    """Yields the bytes as stored, from `start` to the end."""
+    offset = start
+    while offset < view.size:
+        buffer = bytearray(min(CHUNK_BYTES, view.size - offset))
+        got = view.read_into(memoryview(buffer), offset)
+        if got == 0:
+            raise OSError(f"the file ends at byte {offset}, {view.size} were expected")
+        yield bytes(buffer[:got]) if got < len(buffer) else bytes(buffer)
+        offset += got
+
+
+def stream(view: View, *, compression: Compression) -> Iterator[bytes]:
+    """Yields the uncompressed bytes.
+
+    Raises:
+        StreamDamage: after the last byte that could be had.
+    """
+    chunks = raw_chunks(view)
+    if compression == "gzip":
+        return gunzip(chunks)
+    if compression == "zstd":
+        return unzstd(chunks)
+    return chunks
+
+
+def input_sha256(file: InputFile) -> bytes:
+    """Returns the SHA-256 of the file's bytes as stored."""
+    digest = hashlib.sha256()
+    with open_input(file) as view:
+        for chunk in raw_chunks(view):
+            digest.update(chunk)
+    return digest.digest()
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "it is gone"
+    if isinstance(error, PermissionError):
+        return "permission denied"
+    return error.strerror or str(error)

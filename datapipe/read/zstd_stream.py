@@ -1,0 +1,148 @@
+"""zstd in all its shapes: many frames, skippable frames, long windows, cut anywhere.
+
+The decoder is fed one block at a time, and a block holds at most 128 KiB, so a ratio bomb costs
+time and no memory; and where a frame ends is known exactly, so a cut is always seen (the library's
+own stream reader takes the end of the input for the end of the data).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import zstandard
+
+from datapipe.read.damage import RAW_LIMIT_BYTES, StreamDamage
+
+__all__ = ["MAX_WINDOW_BYTES", "is_zstd", "unzstd"]
+
+MAX_WINDOW_BYTES = 1 << 31
+"""`zstd --long=31` writes such windows; this much memory is taken only for frames that ask."""
+
+_MAGIC = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
+_RLE, _RESERVED = 1, 3
+
+
+def is_zstd(head: bytes) -> bool:
+    """Tells whether a file that starts with `head` is zstd; 4 bytes suffice."""
+    return head[:4] == _MAGIC or int.from_bytes(head[:4], "little") in _SKIPPABLE
+
+
+def unzstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yields the frames' contents, one behind the other.
+
+    Raises:
+        StreamDamage: truncated_zstd, corrupt_zstd or trailing_garbage, after all good bytes.
+    """
+    source = _Source(chunks=chunks)
+    frames = 0
+    while magic := source.peek(4):
+        if magic == _MAGIC:
+            yield from _frame(source)
+        elif int.from_bytes(magic, "little") in _SKIPPABLE and len(magic) == 4:
+            _skip_frame(source)
+        elif len(magic) < 4 and (_MAGIC.startswith(magic) or magic[:1] in _SKIPPABLE_START):
+            raise _truncated()
+        elif not source.only_zeros():
+            raise _garbage(source, frames)
+        frames += 1
+
+
+_SKIPPABLE_START = [bytes([first]) for first in range(0x50, 0x60)]
+
+
+@dataclass(slots=True)
+class _Source:
+    """Bytes taken from chunks by exact counts."""
+
+    chunks: Iterator[bytes]
+    data: bytes = b""
+    position: int = 0
+
+    def peek(self, count: int) -> bytes:
+        """Returns the next `count` bytes without taking them; fewer only at the end."""
+        while len(self.data) - self.position < count:
+            more = next(self.chunks, b"")
+            if not more:
+                break
+            self.data = self.data[self.position :] + more
+            self.position = 0
+        return self.data[self.position : self.position + count]
+
+    def take(self, count: int) -> bytes:
+        """Returns the next `count` bytes. Raises: StreamDamage where there are fewer."""
+        taken = self.peek(count)
+        if len(taken) < count:
+            raise _truncated()
+        self.position += count
+        return taken
+
+    def only_zeros(self) -> bool:
+        """Tells whether the rest is zero padding, which is then taken."""
+        while rest := self.peek(1 << 16):
+            if rest.strip(b"\0"):
+                return False
+            self.position += len(rest)
+        return True
+
+
+def _frame(source: _Source) -> Iterator[bytes]:
+    header = source.take(_header_size(source))
+    decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).decompressobj()
+    _decode(decoder, header)
+    last = False
+    while not last:
+        block = source.take(3)
+        word = int.from_bytes(block, "little")
+        last, kind, size = bool(word & 1), (word >> 1) & 3, word >> 3
+        if kind == _RESERVED:
+            raise StreamDamage(
+                "corrupt_zstd", "the zstd data is damaged: unknown block type", truncated=True
+            )
+        output = _decode(decoder, block + source.take(1 if kind == _RLE else size))
+        if output:
+            yield output
+    if header[4] & 4:
+        _decode(decoder, source.take(4))
+
+
+def _decode(decoder: zstandard.ZstdDecompressionObj, data: bytes) -> bytes:
+    try:
+        return decoder.decompress(data)
+    except zstandard.ZstdError as error:
+        reason = str(error).removeprefix("zstd decompressor error: ").lower()
+        raise StreamDamage(
+            "corrupt_zstd", f"the zstd data is damaged: {reason}", truncated=True
+        ) from error
+
+
+def _header_size(source: _Source) -> int:
+    """Returns the bytes of the frame header (RFC 8878, 3.1.1.1), magic included."""
+    start = source.peek(5)
+    if len(start) < 5:
+        raise _truncated()
+    descriptor = start[4]
+    single_segment = bool(descriptor & 0x20)
+    content = (1 if single_segment else 0, 2, 4, 8)[descriptor >> 6]
+    dictionary = (0, 1, 2, 4)[descriptor & 3]
+    return 5 + (not single_segment) + dictionary + content
+
+
+def _skip_frame(source: _Source) -> None:
+    left = int.from_bytes(source.take(8)[4:], "little")
+    while left:
+        left -= len(source.take(min(left, 1 << 16)))
+
+
+def _truncated() -> StreamDamage:
+    return StreamDamage("truncated_zstd", "the file ends inside a zstd frame", truncated=True)
+
+
+def _garbage(source: _Source, frames: int) -> StreamDamage:
+    raw = source.peek(RAW_LIMIT_BYTES)
+    if not frames:
+        return StreamDamage("corrupt_zstd", "this isn't zstd data", raw=raw, truncated=True)
+    return StreamDamage(
+        "trailing_garbage", "bytes that aren't zstd follow the data", raw=raw, truncated=False
+    )
