@@ -1,0 +1,314 @@
+"""The order itself: sample numbers to places in a dataset, and back.
+
+`Order` is opened from a spec and the token counts of shards, costs nothing by the sample, and
+answers for any sample number at once: nothing has to be read from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from datapipe.errors import OrderError
+from datapipe.order.epoch import SourceOrder
+from datapipe.order.mixture import MAX_SAMPLE, Mixture
+from datapipe.order.permutation import Int64s
+from datapipe.order.samples import TokenRuns, samples_holding, token_runs
+from datapipe.order.spec import OrderSource, OrderSpec
+
+__all__ = ["Order", "Places"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Where samples lie: int64 arrays of one length."""
+
+    source: Int64s
+    "Index of the source in the spec."
+    shard: Int64s
+    "Number of the shard in its source."
+    sample: Int64s
+    "Index of the sample in its shard."
+    epoch: Int64s
+    "Epoch of the source, from 0."
+    count: Int64s
+    "How many samples of the source the lane drew before."
+
+    def __len__(self) -> int:
+        return int(self.source.size)
+
+
+class Order:
+    """The sample order of a spec: pure, invertible, safe for threads, processes and pickling."""
+
+    def __init__(self, spec: OrderSpec, num_tokens: Sequence[Int64s]) -> None:
+        """Takes the token counts of exactly the spec's shards by source; `open` is for callers."""
+        self.spec = spec
+        self._num_tokens = list(num_tokens)
+        self.mixture = Mixture(spec)
+        self.sources = [
+            SourceOrder(
+                tokens,
+                name=source.name,
+                index=index,
+                seed=spec.seed,
+                seq_len=spec.seq_len,
+                tail=spec.tail,
+                lanes=spec.lanes,
+                window_shards=spec.window_shards,
+            )
+            for index, (source, tokens) in enumerate(
+                zip(spec.sources, self._num_tokens, strict=True)
+            )
+        ]
+
+    @classmethod
+    def open(cls, spec: OrderSpec, num_tokens: Mapping[str, npt.ArrayLike]) -> Order:
+        """Opens the order of a spec.
+
+        Args:
+            spec: what the order is made of.
+            num_tokens: source name -> number of tokens of each of its shards, by shard number from
+                0 (shards from the spec's `shards_to` on are not looked at). An int64 array is kept,
+                not copied.
+
+        Raises:
+            OrderError: a source without samples or token counts, a weight too small to be drawn.
+        """
+        return cls(spec, [_tokens_of(source, num_tokens) for source in spec.sources])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Order, (self.spec, self._num_tokens))
+
+    @property
+    def num_samples(self) -> dict[str, int]:
+        """Samples of one epoch of each source, by name."""
+        pairs = zip(self.spec.sources, self.sources, strict=True)
+        return {source.name: opened.num_samples for source, opened in pairs}
+
+    def source_index(self, name: str) -> int:
+        """Returns the index of a source in the spec.
+
+        Raises:
+            OrderError: there is none of that name.
+        """
+        names = [source.name for source in self.spec.sources]
+        if name not in names:
+            raise OrderError(f"no source {name} in this order: it has {', '.join(names)}")
+        return names.index(name)
+
+    def locate(self, samples: npt.ArrayLike) -> Places:
+        """Returns the places of sample numbers (0 <= number < 2^62), in the order given.
+
+        Raises:
+            OrderError: a number outside.
+        """
+        numbers = np.asarray(samples, dtype=np.int64).ravel()
+        _check_range("sample number", numbers, end=MAX_SAMPLE)
+        source, count = self.mixture.draw(numbers)
+        shard, sample, epoch = (np.empty_like(numbers) for _ in range(3))
+        drawn = count * self.spec.lanes + numbers % self.spec.lanes
+        for index, here in _groups(source):
+            opened = self.sources[index]
+            epoch[here], within = np.divmod(drawn[here], opened.num_samples)
+            relative, sample[here] = _read(opened, epoch[here], within, lanes=self.spec.lanes)
+            shard[here] = relative + self.spec.sources[index].shards_from
+        return Places(source, shard, sample, epoch, count)
+
+    def inverse(
+        self,
+        source: npt.ArrayLike,
+        shard: npt.ArrayLike,
+        sample: npt.ArrayLike,
+        epoch: npt.ArrayLike,
+    ) -> Int64s:
+        """Returns the sample number of each place, -1 where it is never drawn.
+
+        Sample numbers inside a skip are returned too: see `Delivered.holds`.
+
+        Args:
+            source: index of the source in the spec; all four are broadcast against each other.
+            shard: number of the shard in its source.
+            sample: index of the sample in its shard.
+            epoch: epoch of the source, from 0.
+
+        Raises:
+            OrderError: no such source, shard of the spec, sample or epoch.
+        """
+        values = [np.asarray(value, dtype=np.int64) for value in (source, shard, sample, epoch)]
+        sources, shards, samples, epochs = (
+            np.ascontiguousarray(value).ravel() for value in np.broadcast_arrays(*values)
+        )
+        _check_range("source index", sources, end=len(self.sources))
+        result = np.empty(sources.shape, dtype=np.int64)
+        for index, here in _groups(sources):
+            result[here] = self._numbers_of(index, shards[here], samples[here], epochs[here])
+        return result
+
+    def number(self, source: int, drawn: Int64s) -> Int64s:
+        """Returns the sample numbers of a source's samples by e N + x (epoch e, x-th of N)."""
+        counts, lanes = np.divmod(drawn, self.spec.lanes)
+        return self.mixture.number(source, lanes=lanes, counts=counts)
+
+    def token_runs(self, places: Places) -> TokenRuns:
+        """Returns the tokens of the samples at places inside their shards."""
+        shard_tokens = np.empty_like(places.shard)
+        for index, here in _groups(places.source):
+            relative = places.shard[here] - self.spec.sources[index].shards_from
+            shard_tokens[here] = self._num_tokens[index][relative]
+        return token_runs(places.sample, num_tokens=shard_tokens, seq_len=self.spec.seq_len)
+
+    def samples_holding(
+        self,
+        source: int,
+        shard: npt.ArrayLike,
+        *,
+        token_start: npt.ArrayLike,
+        num_tokens: npt.ArrayLike,
+    ) -> tuple[Int64s, Int64s]:
+        """Returns the samples [first, end) of shards that hold any of a run of tokens.
+
+        A sample holds a token if the token is one of its inputs or one of its labels.
+
+        Raises:
+            OrderError: a shard that is not of the spec.
+        """
+        relative = self._relative(source, np.asarray(shard, dtype=np.int64))
+        return samples_holding(
+            token_start,
+            num_tokens=num_tokens,
+            shard_tokens=self._num_tokens[source][relative],
+            seq_len=self.spec.seq_len,
+            tail=self.spec.tail,
+        )
+
+    def drawn_before(self, sample: int) -> Int64s:
+        """Returns how many samples of each source have a number below `sample`: [sources].
+
+        Samples inside skips count too.
+        """
+        return np.asarray(self.mixture.counts_before(sample).sum(axis=0))
+
+    def epochs_before(self, sample: int) -> Int64s:
+        """Returns how many epochs of each source have begun below `sample`: [sources].
+
+        A place can have been drawn in the epochs 0 up to this many, and in no other.
+        """
+        counts = self.mixture.counts_before(sample)
+        lanes = np.arange(self.spec.lanes, dtype=np.int64)[:, None]
+        last = np.where(counts > 0, (counts - 1) * self.spec.lanes + lanes, -1).max(axis=0)
+        sizes = np.array([opened.num_samples for opened in self.sources], dtype=np.int64)
+        return np.asarray(last // sizes + 1)
+
+    def _numbers_of(self, index: int, shards: Int64s, samples: Int64s, epochs: Int64s) -> Int64s:
+        opened = self.sources[index]
+        relative = self._relative(index, shards)
+        if np.any((samples < 0) | (samples >= opened.counts[relative])):
+            raise OrderError(self._no_sample(index, shards, samples))
+        _check_range("epoch", epochs, end=1 << 63)
+        result = np.full(epochs.shape, -1, dtype=np.int64)
+        reachable = np.flatnonzero(epochs < MAX_SAMPLE // opened.num_samples + 1)
+        within = _found(
+            opened,
+            epochs[reachable],
+            relative[reachable],
+            samples[reachable],
+            lanes=self.spec.lanes,
+        )
+        drawn = epochs[reachable] * opened.num_samples + within
+        result[reachable] = self.number(index, drawn)
+        return result
+
+    def _relative(self, index: int, shards: Int64s) -> Int64s:
+        source = self.spec.sources[index]
+        if np.any((shards < source.shards_from) | (shards >= source.shards_to)):
+            raise OrderError(
+                f"source {source.name} has the shards {source.shards_from} up to "
+                f"{source.shards_to - 1} in this order, and shard {_outside(shards, source)} was "
+                "asked for: it is never drawn; look in the run whose spec holds it"
+            )
+        return shards - source.shards_from
+
+    def _no_sample(self, index: int, shards: Int64s, samples: Int64s) -> str:
+        source, opened = self.spec.sources[index], self.sources[index]
+        counts = opened.counts[shards - source.shards_from]
+        wrong = np.flatnonzero((samples < 0) | (samples >= counts))[0]
+        return (
+            f"shard {shards[wrong]} of {source.name} has {counts[wrong]} samples of "
+            f"{self.spec.seq_len} tokens, and sample {samples[wrong]} was asked for: it doesn't "
+            "exist; samples count from 0"
+        )
+
+
+def _tokens_of(source: OrderSource, num_tokens: Mapping[str, npt.ArrayLike]) -> Int64s:
+    if source.name not in num_tokens:
+        raise OrderError(
+            f"no token counts for source {source.name}: its samples can't be counted; "
+            f"pass num_tokens[{source.name!r}]"
+        )
+    tokens = np.asarray(num_tokens[source.name], dtype=np.int64)
+    if tokens.ndim != 1 or tokens.size < source.shards_to:
+        raise OrderError(
+            f"source {source.name} has token counts for {tokens.size} shards and the spec takes "
+            f"its shards up to {source.shards_to - 1}: this is an older version of the dataset; "
+            "open the version that the spec was made of, or a later one"
+        )
+    return tokens[source.shards_from : source.shards_to]
+
+
+def _read(
+    opened: SourceOrder, epochs: Int64s, within: Int64s, *, lanes: int
+) -> tuple[Int64s, Int64s]:
+    """Returns shard (from the source's first) and sample of the x-th samples of epochs."""
+    shard, sample = np.empty_like(within), np.empty_like(within)
+    lane_places, virtual_lanes = np.divmod(within, lanes)
+    for epoch, here in _groups(epochs):
+        table = opened.epoch(epoch)
+        virtual = virtual_lanes[here]
+        start, _ = table.range_of(virtual)
+        place = table.shuffle(virtual, start + lane_places[here])
+        position = table.position_of(place)
+        shard[here], sample[here] = table.shards[position], place - table.ends[position]
+    return shard, sample
+
+
+def _found(
+    opened: SourceOrder, epochs: Int64s, shards: Int64s, samples: Int64s, *, lanes: int
+) -> Int64s:
+    """Returns the inverse of `_read`: which x-th sample of its epoch each place is."""
+    within = np.empty_like(epochs)
+    for epoch, here in _groups(epochs):
+        table = opened.epoch(epoch)
+        place = table.ends[opened.position_of(shards[here], epoch=epoch)] + samples[here]
+        virtual = table.lane_of(place)
+        start, _ = table.range_of(virtual)
+        within[here] = (table.unshuffle(virtual, place) - start) * lanes + virtual
+    return within
+
+
+def _groups(values: Int64s) -> Iterator[tuple[int, Int64s | slice]]:
+    """Yields each different value, ascending, with its indexes (a slice if there is only one)."""
+    if values.size == 0:
+        return
+    if values.min() == values.max():
+        yield int(values[0]), slice(None)
+        return
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    for start, end in zip(starts, [*starts[1:], values.size], strict=True):
+        yield int(ordered[start]), order[start:end]
+
+
+def _check_range(what: str, values: Int64s, *, end: int) -> None:
+    if values.size and (int(values.min()) < 0 or int(values.max()) >= end):
+        wrong = int(values.min()) if int(values.min()) < 0 else int(values.max())
+        raise OrderError(f"the {what} {wrong} doesn't exist: they run from 0 to {end - 1}")
+
+
+def _outside(shards: Int64s, source: OrderSource) -> int:
+    wrong = (shards < source.shards_from) | (shards >= source.shards_to)
+    return int(np.atleast_1d(shards)[np.flatnonzero(np.atleast_1d(wrong))[0]])
