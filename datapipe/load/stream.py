@@ -300,6 +300,7 @@ class TokenStream(IterableDataset[Batch]):
         if worker is None:
             self._require_same_ranks()
         start = self._start.begin(in_worker=worker is not None)
+        self._position = start
         segment = _from_sample(self._segment, start)
         record = self._begin_record(segment) if number == 0 else None
         planned = plan_batches(
