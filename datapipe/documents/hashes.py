@@ -40,8 +40,10 @@ def content_hashes(texts: pa.Array) -> pa.FixedSizeBinaryArray:
     values = texts.buffers()[2]
     data = memoryview(values) if values is not None else memoryview(b"")
     return _fixed(
-        blake2b(data[start:stop], digest_size=HASH_BYTES).digest()
-        for start, stop in zip(offsets, offsets[1:], strict=False)
+        [
+            blake2b(data[start:stop], digest_size=HASH_BYTES).digest()
+            for start, stop in zip(offsets, offsets[1:], strict=False)
+        ]
     )
 
 

@@ -34,6 +34,7 @@ class FieldDecoder:
     """
 
     def __init__(self, paths: Mapping[str, FieldPath], *, any_type: bool) -> None:
+        self._any_type = any_type
         tree = _tree(paths, Raw if any_type else str)
         self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(
             _struct(tree, paths["text"])
@@ -47,7 +48,7 @@ class FieldDecoder:
     def attributes(self, records: list[Any], name: str) -> list[str | None]:
         """Returns each record's `id`, `url`, `date` or `language`."""
         values = list(map(self._getters[name], records))
-        if any(type(value) is Raw for value in values):
+        if self._any_type:
             return [_attribute(value, keep_all=name == "id") for value in values]
         return values
 
