@@ -87,10 +87,9 @@ def choose_survivors(
         existing: bool [rows], documents that an earlier version holds; default: none.
     """
     survivors = np.arange(len(keys), dtype=np.int64)
-    rows = _shared(keys[:, 0])
+    rows = _candidates(keys)
     if not len(rows):
         return survivors
-    rows = rows[np.lexsort((keys[rows, 1], keys[rows, 0]))]
     old = existing[rows] if existing is not None else np.zeros(len(rows), dtype=bool)
     first = _starts_of_runs(keys[rows])
     chosen = _smallest(np.cumsum(first) - 1, [(~old).view(np.int8), *(r[rows] for r in ranks)])
@@ -98,14 +97,20 @@ def choose_survivors(
     return survivors
 
 
-def _shared(values: Words) -> npt.NDArray[np.int64]:
-    """Returns the rows whose value is there more than once, ascending."""
-    order = np.argsort(values, kind="stable")
-    equal = values[order[1:]] == values[order[:-1]]
-    shared = np.zeros(len(values), dtype=bool)
-    shared[order[1:][equal]] = True
-    shared[order[:-1][equal]] = True
-    return np.flatnonzero(shared)
+def _candidates(keys: Words) -> npt.NDArray[np.int64]:
+    """Returns the rows whose first key word is there more than once, ascending by key, then row."""
+    order = np.argsort(keys[:, 0], kind="stable")
+    words = keys[order, 0]
+    equal = words[1:] == words[:-1]
+    shared = np.zeros(len(keys), dtype=bool)
+    shared[1:] = equal
+    shared[:-1] |= equal
+    rows = order[shared]
+    second = keys[rows, 1]
+    halves_equal = keys[rows[1:], 0] == keys[rows[:-1], 0]
+    if (halves_equal & (second[1:] != second[:-1])).any():
+        rows = rows[np.lexsort((second, keys[rows, 0]))]  # half of a key collided
+    return rows
 
 
 def _starts_of_runs(keys: Words) -> npt.NDArray[np.bool_]:
