@@ -7,7 +7,6 @@ books, poetry, manual pages and kernel documentation of the tests, MB/s of text 
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -97,13 +96,15 @@ class Normalize:
         rows = np.flatnonzero(~pc.string_is_ascii(texts).to_numpy(zero_copy_only=False))
         given = texts.take(pa.array(rows)).to_pylist()
         composed = [unicodedata.normalize("NFC", text) for text in given]
-        other = [i for i, (a, b) in enumerate(zip(given, composed, strict=True)) if a is not b and a != b]
+        other = [
+            i for i, (a, b) in enumerate(zip(given, composed, strict=True)) if a is not b and a != b
+        ]
         if not other:
             return texts
         mask = np.zeros(len(texts), dtype=bool)
         mask[rows[other]] = True
-        new = pa.array([composed[i] for i in other], texts.type)
-        return _replaced(texts, pa.array(mask), new)
+        changed = pa.array([composed[i] for i in other], texts.type)
+        return _replaced(texts, pa.array(mask), changed)
 
 
 def _replaced(texts: pa.Array, mask: pa.Array, new: pa.Array) -> pa.Array:

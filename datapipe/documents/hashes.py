@@ -6,6 +6,7 @@ Measured on one core: 0.7 us a document plus 1.1 ns a byte for content hashes (B
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from hashlib import blake2b
 
@@ -42,7 +43,7 @@ def content_hashes(texts: pa.Array) -> pa.FixedSizeBinaryArray:
     return _fixed(
         [
             blake2b(data[start:stop], digest_size=HASH_BYTES).digest()
-            for start, stop in zip(offsets, offsets[1:], strict=False)
+            for start, stop in itertools.pairwise(offsets)
         ]
     )
 

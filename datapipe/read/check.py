@@ -11,13 +11,14 @@ from itertools import islice
 from datapipe.errors import InputError
 from datapipe.read.columns import is_text, type_at
 from datapipe.read.damage import Fault, StreamDamage
-from datapipe.read.fields import FieldMap, FieldPath
+from datapipe.read.fields import is_there
 from datapipe.read.formats import KNOWN_FORMATS, Format, detect_format
 from datapipe.read.inputs import InputFile
 from datapipe.read.lines import LineCutter, cut_lines
 from datapipe.read.parquet import ParquetDamage, open_parquet
 from datapipe.read.records import RecordError, parse_json
 from datapipe.read.streams import open_input, stream
+from datapipe.recipe import FieldPath, Fields
 
 __all__ = ["check_fields"]
 
@@ -27,7 +28,7 @@ _KEYS_SHOWN = 20
 
 
 def check_fields(
-    files: Sequence[InputFile], fields: FieldMap, source: str, *, declared: str | None = None
+    files: Sequence[InputFile], fields: Fields, source: str, *, declared: str | None = None
 ) -> None:
     """Returns if the first records of a source have the text field, or there are none.
 
@@ -76,7 +77,7 @@ def _look(file: InputFile, format: Format, path: FieldPath, seen: _Seen) -> None
     if format.kind == "jsonl":
         for record in islice(_objects(file, format), _FIRST_RECORDS - seen.num_records):
             seen.num_records += 1
-            seen.has_text |= _is_there(record, path)
+            seen.has_text |= is_there(record, path)
             _note_keys(record, seen)
     elif format.kind == "parquet":
         _look_at_schema(file, path, seen)
@@ -114,14 +115,6 @@ def _look_at_schema(file: InputFile, path: FieldPath, seen: _Seen) -> None:
         for column in schema:
             seen.keys.setdefault(column.name)
             seen.text_bytes[column.name] += is_text(column.type)
-
-
-def _is_there(record: object, path: FieldPath) -> bool:
-    for key in path:
-        if not isinstance(record, dict) or key not in record:
-            return False
-        record = record[key]
-    return True
 
 
 def _note_keys(record: dict[str, object], seen: _Seen) -> None:

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from datapipe.read.fields import FieldMap, FieldPath
 from datapipe.read.records import json_text, parse_json
+from datapipe.recipe import FieldPath, Fields
 
 __all__ = ["FieldDecoder", "field_decoder"]
 
@@ -53,7 +53,7 @@ class FieldDecoder:
         return values
 
 
-def field_decoder(fields: FieldMap, *, any_type: bool = False) -> FieldDecoder | None:
+def field_decoder(fields: Fields, *, any_type: bool = False) -> FieldDecoder | None:
     """Returns a decoder; None where one field is asked for as an object and as a string."""
     try:
         return FieldDecoder(fields.paths(), any_type=any_type)

@@ -15,10 +15,10 @@ from datapipe.documents import batch_from_columns
 from datapipe.read.damage import RAW_LIMIT_BYTES, Fault, StreamDamage
 from datapipe.read.dates import parse_dates
 from datapipe.read.decoding import FieldDecoder, field_decoder
-from datapipe.read.fields import FieldMap
 from datapipe.read.lines import LineBlock, LineCutter, cut_lines, is_utf8
 from datapipe.read.records import MAX_DEPTH, Record, RecordError, is_too_deep, read_record
 from datapipe.read.results import Origin, ReadResult, rest_of_file
+from datapipe.recipe import Fields
 
 __all__ = ["read_jsonl"]
 
@@ -30,7 +30,7 @@ def read_jsonl(
     cutter: LineCutter,
     *,
     origin: Origin,
-    fields: FieldMap,
+    fields: Fields,
     end: int | None,
     batch_bytes: int,
 ) -> Iterator[ReadResult]:
@@ -131,7 +131,7 @@ def _in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
 class _Parser:
     """Turns lines into records: quickly where that gives an answer, else exactly."""
 
-    def __init__(self, *, fields: FieldMap) -> None:
+    def __init__(self, *, fields: Fields) -> None:
         self._paths = fields.paths()
         self._any_type = field_decoder(fields, any_type=True)
         self._decoder = field_decoder(fields)

@@ -24,9 +24,9 @@ from datapipe.read.columns import (
     type_at,
 )
 from datapipe.read.damage import RAW_LIMIT_BYTES, Fault
-from datapipe.read.fields import FieldMap, FieldPath
 from datapipe.read.lines import is_utf8
 from datapipe.read.results import Origin, ReadResult
+from datapipe.recipe import FieldPath, Fields
 from tiering.errors import StoreError
 from tiering.store import View, ViewFile
 
@@ -35,7 +35,7 @@ __all__ = ["ParquetDamage", "open_parquet", "read_parquet"]
 _MAX_ROWS = 1 << 16
 
 
-class ParquetDamage(Exception):  # noqa: N818 - ends a file; never reaches a caller of the package
+class ParquetDamage(Exception):
     """A Parquet file can't be opened."""
 
 
@@ -54,7 +54,7 @@ def read_parquet(
     *,
     groups: range,
     origin: Origin,
-    fields: FieldMap,
+    fields: Fields,
     batch_bytes: int,
     max_record_bytes: int,
 ) -> Iterator[ReadResult]:

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from datapipe.read.fields import FieldPath, lookup
+from datapipe.read.fields import lookup
+from datapipe.recipe import FieldPath
 
 __all__ = ["MAX_DEPTH", "Record", "RecordError", "is_too_deep", "json_text", "read_record"]
 
@@ -95,7 +96,8 @@ def parse_json(line: bytes) -> object:
         text = line.decode()
     except UnicodeDecodeError as error:
         raise RecordError(
-            "invalid_utf8", f"byte {error.start} of the record, 0x{line[error.start]:02x}, isn't UTF-8"
+            "invalid_utf8",
+            f"byte {error.start} of the record, 0x{line[error.start]:02x}, isn't UTF-8",
         ) from error
     try:
         return json.loads(
