@@ -139,4 +139,4 @@ def _ranks(names: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
         names = names.dictionary_encode()
     distinct = names.dictionary.cast(pa.binary())
     ranks = pc.rank(distinct, tiebreaker="dense").to_numpy()
-    return ranks[names.indices.to_numpy()].astype(np.int64)
+    return np.asarray(ranks[names.indices.to_numpy()], dtype=np.int64)

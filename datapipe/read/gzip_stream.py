@@ -6,7 +6,7 @@ Uses zlib; a call's output is bounded, so a ratio bomb costs time and no memory.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from datapipe.read.damage import RAW_LIMIT_BYTES, StreamDamage
@@ -44,7 +44,7 @@ def gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
         members += 1
 
 
-def _member(data: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _member(data: bytes, chunks: Iterator[bytes]) -> Generator[bytes, None, bytes]:
     """Yields one member's content; returns what lies behind it."""
     state = zlib.decompressobj(_GZIP_ONLY)
     while not state.eof:

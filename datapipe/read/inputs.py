@@ -133,8 +133,8 @@ def _matches(folder: Path, pattern: tuple[str, ...], above: tuple[object, ...]) 
     first, rest = pattern[0], pattern[1:]
     if first == "**":
         yield from _matches(folder, rest, above) if rest else _walk(folder, above)
-        for child, inside in _subfolders(folder, above) if rest else ():
-            yield from _matches(child, pattern, inside)
+        for inner, inside in _subfolders(folder, above) if rest else ():
+            yield from _matches(inner, pattern, inside)
         return
     for child in _children(folder):
         if child.name.startswith(".") and not first.startswith("."):

@@ -123,7 +123,7 @@ class _GroupReader:
     def _slice_rows(self, batch_bytes: int) -> int:
         metadata = self._file.metadata.row_group(self._group)
         row_bytes = max(metadata.total_byte_size // max(metadata.num_rows, 1), 1)
-        return max(1, min(_MAX_ROWS, batch_bytes // row_bytes))
+        return max(1, min(_MAX_ROWS, int(batch_bytes // row_bytes)))
 
     def _result(self, batch: pa.RecordBatch) -> ReadResult:
         texts = text_column(column_at(batch, self._paths["text"]))
@@ -158,8 +158,8 @@ class _GroupReader:
             self._fault(row, "text_missing", f"`{self._name}` is null", b"")
             for row in np.flatnonzero(texts.is_null()).tolist()
         ]
-        lengths = np.diff(np.frombuffer(texts.buffers()[1], np.int64)) if len(texts) else []
-        for row in np.flatnonzero(np.asarray(lengths) > self._max_record_bytes).tolist():
+        lengths = _lengths(texts)
+        for row in np.flatnonzero(lengths > self._max_record_bytes).tolist():
             size, raw = int(lengths[row]), texts[row].as_buffer()[:RAW_LIMIT_BYTES]
             detail = f"the text has {size:,} bytes, {self._max_record_bytes:,} are allowed"
             faults.append(self._fault(row, "record_too_large", detail, raw.to_pybytes()))
@@ -192,6 +192,13 @@ class _GroupReader:
             length=self._row + row,
             raw=raw[:RAW_LIMIT_BYTES],
         )
+
+
+def _lengths(texts: pa.Array) -> npt.NDArray[np.int64]:
+    if not len(texts):
+        return np.empty(0, dtype=np.int64)
+    offsets = np.frombuffer(texts.buffers()[1], np.int64, count=len(texts) + 1)
+    return offsets[1:] - offsets[:-1]
 
 
 def _not_utf8(texts: pa.Array) -> list[int]:

@@ -158,4 +158,6 @@ def _kind(value: object) -> str:
         return "a boolean"
     if isinstance(value, Number):
         return "a number"
-    return {str: "a string", list: "an array", dict: "an object"}[type(value)]
+    if isinstance(value, str):
+        return "a string"
+    return "an array" if isinstance(value, list) else "an object"

@@ -100,7 +100,7 @@ def _mappings(recipe: dict[str, Any], section: str) -> Iterable[tuple[Place, dic
     entries: list[tuple[Place, Any]] = [
         (("inputs", i), entry) for i, entry in enumerate(inputs if isinstance(inputs, list) else [])
     ]
-    found = [((section,), recipe.get(section))]
+    found: list[tuple[Place, Any]] = [((section,), recipe.get(section))]
     if section == "inputs":
         found = entries
     elif section == "fields":
