@@ -12,6 +12,7 @@ from datapipe.dataset.manifest import ConservationRow, Manifest, SourceSummary
 from datapipe.dataset.reader import Dataset, ShardTable
 from datapipe.dataset.repository import Repository, log_entries, open_dataset
 from datapipe.dataset.shards import ShardRecord, token_dtype
+from datapipe.dataset.verify import VerifyReport, verify_dataset
 
 __all__ = [
     "Committed",
@@ -25,6 +26,7 @@ __all__ = [
     "SourceCounts",
     "SourceSummary",
     "TokenizerRecord",
+    "VerifyReport",
     "VersionDraft",
     "canonical_json",
     "commit_version",
@@ -34,4 +36,5 @@ __all__ = [
     "open_dataset",
     "sha256_hex",
     "token_dtype",
+    "verify_dataset",
 ]

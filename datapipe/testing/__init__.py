@@ -1,5 +1,26 @@
-"""Fakes and shortcuts that tests of the product and of its users share; no product code uses it."""
+"""What tests of a training pipeline need: small datasets made in a second, inputs read at once.
 
+Owns builders of test data; no product code imports it.
+"""
+
+from datapipe.testing.datasets import (
+    commit_small,
+    small_docmap,
+    small_draft,
+    small_quarantine,
+    small_tokenizer,
+    small_tokens,
+)
 from datapipe.testing.reading import Reading, read_all, read_bytes
 
-__all__ = ["Reading", "read_all", "read_bytes"]
+__all__ = [
+    "Reading",
+    "commit_small",
+    "read_all",
+    "read_bytes",
+    "small_docmap",
+    "small_draft",
+    "small_quarantine",
+    "small_tokenizer",
+    "small_tokens",
+]

@@ -88,10 +88,10 @@ class HuggingFaceFile:
         ids = tokenizer.get_vocab(with_added_tokens=True)
         added = tokenizer.get_added_tokens_decoder()
         byte_level = _is_byte_level(config)
-        tokens = {number: piece_bytes(piece, byte_level=byte_level) for piece, number in ids.items()}
-        tokens |= {number: token.content.encode() for number, token in added.items()}
+        tokens = {n: piece_bytes(piece, byte_level=byte_level) for piece, n in ids.items()}
+        tokens |= {n: token.content.encode() for n, token in added.items()}
         if not tokens:
-            raise TokenizerFormatError("the tokenizer's vocabulary is empty; nothing can be encoded")
+            raise TokenizerFormatError("the tokenizer has no tokens, so nothing can be encoded")
         specials = {token.content: n for n, token in sorted(added.items()) if token.special}
         return cls(
             data=data,
