@@ -56,7 +56,8 @@ def doc_ids(
     offsets: npt.NDArray[np.int64],
     lengths: npt.NDArray[np.int64],
 ) -> pa.FixedSizeBinaryArray:
-    """Returns each document's identity: hashed_tuple(source, file, offset, length, content hash).
+    """Returns each document's identity: BLAKE2b-128 of the hashed tuple (source, file, offset,
+    length, content hash).
 
     All documents are of one source and one file.
     """

@@ -25,6 +25,9 @@ __all__ = ["check_fields"]
 _FIRST_RECORDS = 1_000
 _MAX_LINE_BYTES = 16 << 20
 _KEYS_SHOWN = 20
+_USUAL_NAMES = ("content", "raw_content", "body", "article", "document", "markdown", "code")
+"""What text is called where it isn't called text."""
+
 
 
 def check_fields(
@@ -131,9 +134,10 @@ def _no_text(seen: _Seen, name: str, source: str) -> str:
     count = min(seen.num_records, _FIRST_RECORDS)
     where = f"the first {count:,} records" if count > 1 else "the only record"
     strings = {path: size for path, size in seen.text_bytes.items() if size}
-    # The longest strings are the text, whatever they are called, unless a name is nearly right.
     near = get_close_matches(name, strings, n=1, cutoff=0.75)
-    likely = near[0] if near else max(strings, key=lambda path: strings[path], default=None)
+    usual = [path for path in _USUAL_NAMES if path in strings]
+    longest = sorted(strings, key=lambda path: strings[path], reverse=True)
+    likely = next(iter((*near, *usual, *longest)), None)
     keys = [*islice(seen.keys, _KEYS_SHOWN), *(["..."] if len(seen.keys) > _KEYS_SHOWN else [])]
     question = f"; did you mean `{likely}`? Say `fields: {{text: {likely}}}`." if likely else "."
     return f"no `{name}` in {where} of {source}{question} Keys there: {', '.join(keys) or 'none'}."

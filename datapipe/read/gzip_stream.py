@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GZIP_MAGIC", "gunzip"]
 
-GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b\x08"
 _OUTPUT_BYTES = 1 << 20
 _GZIP_ONLY = 16 + zlib.MAX_WBITS
 
@@ -33,12 +33,12 @@ def gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
     pending = b""
     members = 0
     while True:
-        pending = _skip_padding(pending, chunks) if members else _at_least(pending, 2, chunks)
+        pending = _skip_padding(pending, chunks) if members else _at_least(pending, 1, chunks)
         if not pending:
             return
         if members:
             pending = _at_least(pending, len(GZIP_MAGIC), chunks)
-            if not GZIP_MAGIC.startswith(pending[:2]):
+            if not GZIP_MAGIC.startswith(pending[: len(GZIP_MAGIC)]):
                 raise _garbage(pending, chunks)
         pending = yield from _member(pending, chunks)
         members += 1

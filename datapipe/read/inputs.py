@@ -163,7 +163,7 @@ def _subfolders(
     for child in _children(folder):
         if child.name.startswith(".") or not child.is_dir():
             continue
-        if not child.is_symlink() or _identity(Path(child)) not in inside:
+        if _identity(Path(child)) not in inside:
             yield Path(child), inside
 
 

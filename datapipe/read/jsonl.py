@@ -142,9 +142,10 @@ class _Parser:
             into.size_bytes += len(piece.raw)
             return
         into.size_bytes += sum(map(len, piece.lines))
-        odd = _quick_way_is_wrong(piece)
-        if self._decoder is not None:
-            odd = self._decode(piece, odd, into)
+        if self._decoder is None:
+            odd = set(range(len(piece.lines)))
+        else:
+            odd = self._decode(piece, _quick_way_is_wrong(piece), into)
         for index in sorted(odd):
             last = piece.unterminated and index == len(piece.lines) - 1
             self._read(piece.lines[index], int(piece.offsets[index]), into, last=last)

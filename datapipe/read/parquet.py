@@ -68,6 +68,9 @@ def read_parquet(
         batch_bytes: about how many bytes of text go into one batch.
         max_record_bytes: a longer text is quarantined.
     """
+    if not groups:
+        yield origin.result()
+        return
     try:
         file = open_parquet(view)
     except ParquetDamage as damage:

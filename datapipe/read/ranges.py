@@ -138,6 +138,8 @@ def _jsonl(
 
 
 def _parquet_borders(file: InputFile, target_bytes: int) -> list[int]:
+    if not file.size_bytes:
+        return [0]
     with open_input(file) as view:
         try:
             metadata = open_parquet(view).metadata

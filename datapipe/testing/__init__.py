@@ -1,4 +1,4 @@
-"""What tests of a training pipeline need: small datasets made in a second.
+"""What tests of a training pipeline need: small datasets made in a second, inputs read at once.
 
 Owns builders of test data; no product code imports it.
 """
@@ -11,9 +11,13 @@ from datapipe.testing.datasets import (
     small_tokenizer,
     small_tokens,
 )
+from datapipe.testing.reading import Reading, read_all, read_bytes
 
 __all__ = [
+    "Reading",
     "commit_small",
+    "read_all",
+    "read_bytes",
     "small_docmap",
     "small_draft",
     "small_quarantine",
