@@ -12,7 +12,14 @@ from rich.console import Console
 from datapipe.cli.arguments import AsJson, Quiet
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
-from datapipe.engine import BuildOptions, BuildReport, Request, append_dataset, build_dataset, plan_build
+from datapipe.engine import (
+    BuildOptions,
+    BuildReport,
+    Request,
+    append_dataset,
+    build_dataset,
+    plan_build,
+)
 from datapipe.errors import UsageError
 from datapipe.recipe import starter_recipe
 
@@ -94,7 +101,9 @@ def init(
     except OSError as error:
         raise UsageError(f"{path} can't be written: {error.strerror}") from error
     hint = f"wrote {path}; edit it, then: datapipe build {path} --out DATASET"
-    Output(as_json=as_json).result({"recipe": str(path)}, lambda console: console.print(hint, markup=False))
+    Output(as_json=as_json).result(
+        {"recipe": str(path)}, lambda console: console.print(hint, markup=False)
+    )
 
 
 def build(
@@ -193,7 +202,9 @@ def _show_plan(request: Request, dataset: str | None, *, as_json: bool) -> None:
             for source in plan["sources"]
         ]
         console.print(table(["source", "files", "MB", "formats"], rows))
-        console.print(f"stages: {', '.join(plan['stages']) or 'none'}; nothing was written", markup=False)
+        console.print(
+            f"stages: {', '.join(plan['stages']) or 'none'}; nothing was written", markup=False
+        )
 
     Output(as_json=as_json).result(plan, draw)
 
@@ -205,7 +216,10 @@ def _show(report: BuildReport, *, as_json: bool) -> None:
 
 def _draw(console: Console, data: dict[str, Any]) -> None:
     documents = data["documents"]
-    rows: list[tuple[str, object]] = [("records in", documents["in"]), ("documents kept", documents["kept"])]
+    rows: list[tuple[str, object]] = [
+        ("records in", documents["in"]),
+        ("documents kept", documents["kept"]),
+    ]
     rows += [(f"dropped: {rule}", count) for rule, count in documents["dropped"].items()]
     rows += [(f"quarantined: {error}", count) for error, count in documents["quarantined"].items()]
     rows += [("tokens", data["tokens"]), ("shards", data["shards"])]

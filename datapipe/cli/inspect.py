@@ -12,7 +12,14 @@ from rich.console import Console
 from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
-from datapipe.dataset import LogEntry, Repository, log_entries, open_dataset, summarize, verify_dataset
+from datapipe.dataset import (
+    LogEntry,
+    Repository,
+    log_entries,
+    open_dataset,
+    summarize,
+    verify_dataset,
+)
 from datapipe.errors import DamagedError, UnknownReferenceError, UsageError
 from datapipe.lineage import read_documents, read_sample
 
@@ -40,7 +47,11 @@ def show(dataset: DatasetArgument, as_json: AsJson = False) -> None:
         console.print()
         console.print(table(["records", "count"], _count_rows(counts)))
         console.print()
-        facts = {"manifest": data["manifest"], "logical": data["logical"], "content": data["content"]}
+        facts = {
+            "manifest": data["manifest"],
+            "logical": data["logical"],
+            "content": data["content"],
+        }
         for name, value in {**facts, **data["tokenizer"]}.items():
             console.print(f"{name:<10} {value}", markup=False)
 
@@ -127,8 +138,12 @@ def verify(
 
 def read(
     dataset: DatasetArgument,
-    doc: Annotated[str | None, typer.Option("--doc", help="A document's id, or its record id.")] = None,
-    head: Annotated[int | None, typer.Option("--head", min=1, help="The first N documents.")] = None,
+    doc: Annotated[
+        str | None, typer.Option("--doc", help="A document's id, or its record id.")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option("--head", min=1, help="The first N documents.")
+    ] = None,
     sample: Annotated[
         int | None, typer.Option("--sample", min=0, help="Sample G of the order (see --run).")
     ] = None,
@@ -149,7 +164,9 @@ def read(
 
     def draw(console: Console) -> None:
         for item in found:
-            head_line = ", ".join(f"{k} {v}" for k, v in item.items() if k != "text" and v is not None)
+            head_line = ", ".join(
+                f"{k} {v}" for k, v in item.items() if k != "text" and v is not None
+            )
             console.print(f"--- {head_line}", markup=False, style="dim")
             console.print(item["text"], markup=False)
 

@@ -37,11 +37,11 @@ def register(app: typer.Typer) -> None:
 def batch(
     dataset: DatasetArgument,
     run: Run,
-    step: Annotated[int | None, typer.Option("--step", min=0, help="Optimizer step, from 0.")] = None,
+    step: Annotated[int | None, typer.Option("--step", min=0, help="Step, from 0.")] = None,
     number: Annotated[
         int | None, typer.Option("--batch", min=0, help="Batch of the stream, from 0.")
     ] = None,
-    rank: Annotated[int | None, typer.Option("--rank", min=0, help="Only this rank's part.")] = None,
+    rank: Annotated[int | None, typer.Option("--rank", min=0, help="Only this rank.")] = None,
     runs: Runs = None,
     as_json: AsJson = False,
 ) -> None:

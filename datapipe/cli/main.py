@@ -55,7 +55,7 @@ tokenizer.register(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the command line and exits: 0 done, 1 failed, 2 wrong usage, 3 partly done, run again."""
+    """Runs the command line and exits: 0 done, 1 failed, 2 wrong usage, 3 partly done."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     sys.exit(_run([word for word in words if word != "--debug"], debug=debug))
@@ -69,7 +69,10 @@ def _run(words: list[str], *, debug: bool) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        return _say("interrupted; what is finished is kept. Run the same command again to go on", INTERRUPTED)
+        return _say(
+            "interrupted; what is finished is kept. Run the same command again to go on",
+            INTERRUPTED,
+        )
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -56,7 +56,9 @@ class _Rate(TextColumn):
         super().__init__("")
 
     def render(self, task: Task) -> Text:
-        return Text(_amounts(task.completed, task.total or 0, task.elapsed or 0, task.fields["unit"]))
+        return Text(
+            _amounts(task.completed, task.total or 0, task.elapsed or 0, task.fields["unit"])
+        )
 
 
 def _amounts(done: float, total: float, seconds: float, unit: str) -> str:
@@ -84,7 +86,9 @@ class _Bars:
     def end(self) -> None:
         if self._task is not None:
             task = self._bars.tasks[self._task]
-            self._bars.update(self._task, total=max(task.completed, 1), completed=max(task.completed, 1))
+            self._bars.update(
+                self._task, total=max(task.completed, 1), completed=max(task.completed, 1)
+            )
             self._bars.stop_task(self._task)
 
     def note(self, message: str) -> None:

@@ -14,6 +14,13 @@ from datapipe.engine import train_tokenizer
 
 __all__ = ["register"]
 
+Paths = Annotated[
+    list[str], typer.Argument(metavar="PATH...", help="Files, folders and globs to learn from.")
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
+VocabSize = Annotated[int, typer.Option("--vocab-size", min=257, help="Number of tokens.")]
+TextField = Annotated[str, typer.Option("--text-field", help="Field that holds the text.")]
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command group."""
@@ -31,11 +38,18 @@ def _group() -> None:
 
 def train(
     inputs: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Files, folders and globs to learn from.")
+        list[str],
+        typer.Argument(metavar="PATH...", help="Files, folders and globs to learn from."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("tokenizer.json"),
-    vocab_size: Annotated[int, typer.Option("--vocab-size", min=257, help="Number of tokens.")] = 32_000,
-    text_field: Annotated[str, typer.Option("--text-field", help="Field that holds the text.")] = "text",
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path(
+        "tokenizer.json"
+    ),
+    vocab_size: Annotated[
+        int, typer.Option("--vocab-size", min=257, help="Number of tokens.")
+    ] = 32_000,
+    text_field: Annotated[
+        str, typer.Option("--text-field", help="Field that holds the text.")
+    ] = "text",
     max_bytes: Annotated[
         int, typer.Option("--max-bytes", min=1, help="Text to learn from, at most.")
     ] = 100_000_000,

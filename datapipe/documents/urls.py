@@ -11,7 +11,7 @@ __all__ = ["domains", "url_hashes"]
 
 
 def url_hashes(urls: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Returns uint64: the BLAKE2b-64 of each URL's UTF-8 bytes, read little-endian; null of null."""
+    """Returns the BLAKE2b-64 of each URL's UTF-8 bytes as uint64, little-endian; null of null."""
     return pa.array(
         [None if url is None else _hash(url) for url in urls.to_pylist()], type=pa.uint64()
     )

@@ -189,9 +189,7 @@ class _Build:
             seconds=0.0,
         )
 
-    def _make_pieces(
-        self, sources: Sequence[SourceInputs], digests: Mapping[str, str]
-    ) -> _Pieces:
+    def _make_pieces(self, sources: Sequence[SourceInputs], digests: Mapping[str, str]) -> _Pieces:
         before, after, compare = split_stages(self._recipe)
         scanned = self._passes.scan(sources, digests, stages=before, compare=compare)
         quarantine = merge.quarantine_table(self._work, [item.piece for item in scanned])

@@ -43,7 +43,7 @@ def _add_folder(digest: hashlib._Hash, folder: Traversable) -> None:
 
 @cache
 def environment() -> dict[str, str]:
-    """Returns the versions that results depend on: an allow-list, never the environment's variables."""
+    """Returns the versions that results depend on: an allow-list, never environment variables."""
     found = {"python": platform.python_version()}
     for name in _LIBRARIES:
         try:

@@ -24,12 +24,20 @@ from datapipe.engine.scan import DOCUMENTS_NAME, LEFT, apply_stages, concat, cou
 from datapipe.engine.work import Piece, Work
 from datapipe_tokenizers import Tokenizer, load_files
 
-__all__ = ["ENCODED", "ORDER", "ORDER_COLUMNS", "TOKENS", "EncodeTask", "TokenizerFiles", "encode_unit"]
+__all__ = [
+    "ENCODED",
+    "ORDER",
+    "TOKENS",
+    "_ORDER_COLUMNS",
+    "EncodeTask",
+    "TokenizerFiles",
+    "encode_unit",
+]
 
 TOKENS = "tokens.bin"
 ENCODED = "encoded.arrow"
 ORDER = "order.arrow"
-ORDER_COLUMNS = [
+_ORDER_COLUMNS = [
     "oversize",
     "shuffle_key",
     "content_hash",
@@ -124,7 +132,7 @@ def _store(
     gone = concat(left, DROPPED)
     task.work.put_bytes(task.piece, TOKENS, tokens.data.cast("B"))
     task.work.put_table(task.piece, ENCODED, encoded)
-    task.work.put_table(task.piece, ORDER, encoded.select(ORDER_COLUMNS))
+    task.work.put_table(task.piece, ORDER, encoded.select(_ORDER_COLUMNS))
     task.work.put_table(task.piece, LEFT, plain(gone))
     record = {
         "rows": encoded.num_rows,
@@ -136,9 +144,7 @@ def _store(
     return record
 
 
-def _encoded_table(
-    task: EncodeTask, kept: pa.Table, num_tokens: npt.NDArray[np.int64]
-) -> pa.Table:
+def _encoded_table(task: EncodeTask, kept: pa.Table, num_tokens: npt.NDArray[np.int64]) -> pa.Table:
     hashes = kept["content_hash"].combine_chunks()
     columns = {
         "oversize": pa.array(num_tokens > task.shard_tokens),

@@ -46,7 +46,7 @@ class ShardPlan:
 
 
 def shuffle_keys(content_hashes: pa.Array, *, seed: int) -> UInt64:
-    """Returns the keyed hash of each content hash (16 bytes each) that orders a source's documents."""
+    """Returns the keyed hash of each 16-byte content hash that orders a source's documents."""
     words = hash_words(content_hashes)
     return mix(mix(words[:, 0] ^ np.uint64(mix(seed))) ^ words[:, 1])
 

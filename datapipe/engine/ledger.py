@@ -1,4 +1,4 @@
-"""The ledger: every record that was met is kept, dropped or quarantined, and the guards look at it."""
+"""The ledger: every record met is kept, dropped or quarantined; and the guards that look at it."""
 
 from __future__ import annotations
 
@@ -126,9 +126,7 @@ def check_guards(ledgers: Sequence[Ledger], guards: Guards, *, examples: Iterabl
         _check_dropped(ledger, guards)
 
 
-def _check_quarantined(
-    ledgers: Sequence[Ledger], guards: Guards, examples: Iterable[str]
-) -> None:
+def _check_quarantined(ledgers: Sequence[Ledger], guards: Guards, examples: Iterable[str]) -> None:
     records = sum(ledger.records for ledger in ledgers)
     bad = sum(ledger.quarantined.total() for ledger in ledgers)
     if bad < GUARD_FROM_DOCUMENTS or bad <= guards.max_quarantined_fraction * records:

@@ -39,13 +39,9 @@ def _ordered(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return table.select(schema.names).cast(schema)
 
 
-def signatures_table(
-    work: Work, scanned: Sequence[Piece], encoded: Sequence[Piece]
-) -> pa.Table:
+def signatures_table(work: Work, scanned: Sequence[Piece], encoded: Sequence[Piece]) -> pa.Table:
     """Returns what deduplication compared of every document that was kept, ascending by key."""
-    tables = [
-        _kept_keys(work, scan, encode) for scan, encode in zip(scanned, encoded, strict=True)
-    ]
+    tables = [_kept_keys(work, scan, encode) for scan, encode in zip(scanned, encoded, strict=True)]
     table = pa.concat_tables(tables) if tables else SIGNATURES.empty_table()
     return table.sort_by([("key", "ascending"), ("doc_id", "ascending")]).cast(SIGNATURES)
 

@@ -109,9 +109,7 @@ class Passes:
     ) -> list[Removal]:
         """Decides, over all units, which documents are in already or are exact duplicates."""
         self._progress.begin("find duplicates", 0, "documents")
-        units = [
-            ScannedUnit(item.unit.source, item.piece, item.record["rows"]) for item in scanned
-        ]
+        units = [ScannedUnit(item.unit.source, item.piece, item.record["rows"]) for item in scanned]
         removals = remove_known(self._work, units, known)
         if compare:
             duplicates = remove_duplicates(

@@ -83,9 +83,7 @@ def _scan_range(task: ScanTask, piece: FileRange, stages: Sequence[Stage], scan:
     seen = scan.files.setdefault(
         piece.file.relative, {"records": 0, "blank_lines": 0, "truncated": False}
     )
-    results = read_range(
-        piece, source=task.unit.source, fields=task.fields, licence=task.licence
-    )
+    results = read_range(piece, source=task.unit.source, fields=task.fields, licence=task.licence)
     for result in results:
         seen["blank_lines"] += result.blank_lines
         seen["truncated"] |= result.truncated
@@ -99,7 +97,7 @@ def _scan_range(task: ScanTask, piece: FileRange, stages: Sequence[Stage], scan:
 def apply_stages(
     batch: pa.RecordBatch, stages: Sequence[Stage], left: list[pa.Table]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the batch behind the stages if any document is left; appends what went out to `left`."""
+    """Yields the batch behind the stages if any is left; appends what went out to `left`."""
     for stage in stages:
         batch, dropped = stage.apply(batch)
         if dropped.num_rows:
@@ -136,7 +134,9 @@ def _compared(documents: pa.Table) -> pa.ChunkedArray:
 def plain(table: pa.Table) -> pa.Table:
     """Returns the table with dictionary columns as plain strings: batches then join freely."""
     fields = [
-        pa.field(item.name, item.type.value_type if pa.types.is_dictionary(item.type) else item.type)
+        pa.field(
+            item.name, item.type.value_type if pa.types.is_dictionary(item.type) else item.type
+        )
         for item in table.schema
     ]
     return table.cast(pa.schema(fields))

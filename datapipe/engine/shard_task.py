@@ -64,9 +64,7 @@ def _write(task: ShardTask) -> ShardRecord:
     )
 
 
-def _read_part(
-    task: ShardTask, piece: Piece, rows: RowRange
-) -> tuple[pa.Table, npt.NDArray[Any]]:
+def _read_part(task: ShardTask, piece: Piece, rows: RowRange) -> tuple[pa.Table, npt.NDArray[Any]]:
     tokens = np.empty(rows.num_tokens, dtype=task.dtype)
     with task.work.open(piece, TOKENS) as view:
         view.read_into(tokens.data.cast("B"), rows.token_start * tokens.itemsize)

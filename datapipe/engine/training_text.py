@@ -97,4 +97,6 @@ def _write(target: Path, data: bytes) -> None:
         temporary.replace(target)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise FailedError(f"{target} can't be written: {error.strerror}; nothing is there") from error
+        raise FailedError(
+            f"{target} can't be written: {error.strerror}; nothing is there"
+        ) from error

@@ -129,7 +129,7 @@ class _Story:
         material = make_material(self._folder / "raw")
         self._say(
             f"{material.files:,} files, {material.text_bytes / 1e6:.1f} MB of text as JSONL, "
-            "JSONL.gz, JSONL.zst, Parquet and text files; one line of modules.jsonl is cut on purpose"
+            "JSONL.gz, JSONL.zst, Parquet and text files; one line is cut on purpose"
         )
         return material
 
@@ -145,7 +145,7 @@ class _Story:
             )
 
     def _build(self, material: Material) -> dict[str, Any]:
-        self._part("Version 1: normalize, drop empty documents and exact duplicates, tokenize, commit")
+        self._part("Version 1: normalize, drop empty and duplicate documents, tokenize, commit")
         recipe = self._folder / "recipe.yaml"
         recipe.write_text(
             _RECIPE.format(
@@ -198,7 +198,12 @@ class _Story:
         seen = steps_of_document(dataset, shown[0]["doc_id"], run=_RUN).to_json()["seen"]
         steps = sorted({place["step"] for place in seen})
         self._say(f"{shown[0]['doc_id']} was in the steps {', '.join(map(str, steps[:12]))}")
-        return {"step": _STEP, "documents": len(documents), "doc_id": shown[0]["doc_id"], "steps": steps}
+        return {
+            "step": _STEP,
+            "documents": len(documents),
+            "doc_id": shown[0]["doc_id"],
+            "steps": steps,
+        }
 
     def _verify(self, dataset: Dataset) -> dict[str, Any]:
         self._part("Verify: every digest, from the log down to blocks of tokens")

@@ -1,7 +1,7 @@
 """Real input that every machine has: the running Python installation, in several formats.
 
-Sources, documentation and licence texts of the standard library and of the installed packages; what
-is taken is the first `budget_bytes` of each group, by path, so a machine gives the same input twice.
+Sources, documentation and licence texts of the standard library and of the installed packages; of
+each group the first files by path are taken, so a machine gives the same input twice.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ def _files(root: Path, *, skip: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
 
 def _licences(site: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(site.rglob("*")):
-        if path.name.upper().startswith(("LICENSE", "LICENCE", "COPYING", "NOTICE")) and path.is_file():
+        if (
+            path.name.upper().startswith(("LICENSE", "LICENCE", "COPYING", "NOTICE"))
+            and path.is_file()
+        ):
             yield path.relative_to(site).as_posix(), path
 
 
@@ -100,7 +103,9 @@ def _take(documents: Iterator[tuple[str, str]], budget_bytes: int) -> Iterator[t
 
 
 def _lines(documents: Iterable[tuple[str, str]]) -> bytes:
-    return "".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in documents).encode()
+    return "".join(
+        json.dumps({"id": name, "text": text}) + "\n" for name, text in documents
+    ).encode()
 
 
 def _jsonl(path: Path, documents: list[tuple[str, str]]) -> None:

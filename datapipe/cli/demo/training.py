@@ -93,7 +93,9 @@ def _ranks(
     return zip(*streams, strict=True)
 
 
-def _stream(dataset: Dataset, *, rank: int = 0, ranks: int = 1, run: str | None = None) -> TokenStream:
+def _stream(
+    dataset: Dataset, *, rank: int = 0, ranks: int = 1, run: str | None = None
+) -> TokenStream:
     return TokenStream(
         dataset,
         seq_len=_SEQ_LEN,

@@ -71,7 +71,9 @@ def decoded(dataset: Dataset) -> list[str]:
                 tokens = np.empty(view.size // dataset.token_dtype.itemsize, dataset.token_dtype)
                 view.read_into(memoryview(tokens.view(np.uint8)), 0)
             docmap = dataset.docmap(source.name, number)
-            spans = zip(docmap["token_start"].to_pylist(), docmap["num_tokens"].to_pylist())
+            spans = zip(
+                docmap["token_start"].to_pylist(), docmap["num_tokens"].to_pylist(), strict=True
+            )
             for start, count in spans:
                 ids = tokens[start : start + count]
                 assert ids[-1] == dataset.eos_id

@@ -99,7 +99,9 @@ def test_token_ranges_of_a_unit_follow_each_other() -> None:
         pytest.param([5, 0, 0], 10, [3], id="nothing-left-behind-the-last-token"),
     ],
 )
-def test_shards_are_equal_shares(lengths: list[int], shard_tokens: int, expected: list[int]) -> None:
+def test_shards_are_equal_shares(
+    lengths: list[int], shard_tokens: int, expected: list[int]
+) -> None:
     none = np.zeros(len(lengths), dtype=bool)
     ends = shard_ends(np.array(lengths, dtype=np.int64), none, shard_tokens=shard_tokens)
     assert ends.tolist() == expected
@@ -130,9 +132,9 @@ def test_equal_texts_stand_by_file_and_offset() -> None:
 @pytest.mark.parametrize(
     ("content_hash", "seed", "expected"),
     [
-        (bytes(range(16)), 0, 0x13c795af9b597597),
-        (bytes(range(16)), 7, 0x2596e906320658a),
-        (b"\xff" * 16, 7, 0xfd31bd50b5284754),
+        (bytes(range(16)), 0, 0x13C795AF9B597597),
+        (bytes(range(16)), 7, 0x2596E906320658A),
+        (b"\xff" * 16, 7, 0xFD31BD50B5284754),
     ],
 )
 def test_shuffle_keys_are_frozen(content_hash: bytes, seed: int, expected: int) -> None:
