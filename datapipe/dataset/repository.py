@@ -97,7 +97,7 @@ class Repository:
             SpaceError: the disk is full.
         """
         if self.exists():
-            read_format(self)
+            read_format(self._store)
             return
         with writing(self._store):
             exclusive = _probe(self._store)
@@ -105,7 +105,7 @@ class Repository:
             try:
                 self._store.put(layout.FORMAT_PATH, data)
             except ObjectExistsError:
-                read_format(self)
+                read_format(self._store)
 
     # -- objects
 
@@ -204,10 +204,10 @@ def log_entries(repo: Repository) -> list[LogEntry]:
     return [read_entry(repo.store, version)[0] for version in versions]
 
 
-def read_format(repo: Repository) -> FormatFile:
+def read_format(store: BlockingStore) -> FormatFile:
     """Returns what format.json says. Raises: DamagedError, DatasetError (newer format)."""
-    with reading(repo.store, layout.FORMAT_PATH):
-        data = repo.store.get(layout.FORMAT_PATH)
+    with reading(store, layout.FORMAT_PATH):
+        data = store.get(layout.FORMAT_PATH)
     check_format(data, path=layout.FORMAT_PATH)
     try:
         found = msgspec.json.decode(data, type=FormatFile)
@@ -216,9 +216,9 @@ def read_format(repo: Repository) -> FormatFile:
         del fields["format_sha256"]
         digest = sha256_hex(canonical_json(fields))
     except (msgspec.MsgspecError, ValueError) as error:
-        raise _damaged_format(repo, str(error)) from error
+        raise _damaged_format(store, str(error)) from error
     if digest != found.format_sha256 or not canonical:
-        raise _damaged_format(repo, "its bytes aren't what format_sha256 says")
+        raise _damaged_format(store, "its bytes aren't what format_sha256 says")
     return found
 
 
@@ -245,9 +245,9 @@ def _probe(store: BlockingStore) -> bool:
     return False
 
 
-def _damaged_format(repo: Repository, why: str) -> DamagedError:
+def _damaged_format(store: BlockingStore, why: str) -> DamagedError:
     return DamagedError(
-        f"{layout.FORMAT_PATH} in {repo.url} is damaged: {why}; nothing can be written there; "
+        f"{layout.FORMAT_PATH} in {store.url} is damaged: {why}; nothing can be written there; "
         "restore it from a copy"
     )
 

@@ -31,16 +31,16 @@ def test_create_writes_what_the_format_says(tmp_path: Path) -> None:
 
 
 def test_create_again_changes_nothing(repo: Repository) -> None:
-    before = read_format(repo)
+    before = read_format(repo.store)
     repo.create()
-    assert read_format(repo) == before
+    assert read_format(repo.store) == before
 
 
 def test_two_datasets_have_different_ids(tmp_path: Path) -> None:
     repos = [Repository(str(tmp_path / name)) for name in "ab"]
     for repo in repos:
         repo.create()
-    assert read_format(repos[0]).id != read_format(repos[1]).id
+    assert read_format(repos[0].store).id != read_format(repos[1].store).id
 
 
 @pytest.mark.parametrize(("old", "new"), [(b"true", b"false"), (b"1,", b"1, "), (b"{", b"[")])
