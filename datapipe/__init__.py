@@ -1,0 +1,3 @@
+"""Training-data pipeline: raw documents to versioned token shards to GPU ranks, with lineage."""
+
+__all__: list[str] = []
