@@ -69,17 +69,19 @@ def decoded(dataset: Dataset) -> list[str]:
         for number in range(source.num_shards):
             with dataset.open_shard(source.name, number) as view:
                 tokens = np.empty(view.size // dataset.token_dtype.itemsize, dataset.token_dtype)
-                view.read_into(memoryview(tokens.view(np.uint8)), 0)
+                view.read_into(tokens.data.cast("B"), 0)
             docmap = dataset.docmap(source.name, number)
-            spans = zip(
-                docmap["token_start"].to_pylist(), docmap["num_tokens"].to_pylist(), strict=True
-            )
-            for start, count in spans:
+            for start, count in _spans(docmap):
                 ids = tokens[start : start + count]
                 assert ids[-1] == dataset.eos_id
                 assert dataset.eos_id not in ids[:-1]
                 texts.append(tokenizer.decode(ids[:-1]))
     return texts
+
+
+def _spans(docmap: pa.Table) -> list[tuple[int, int]]:
+    columns = (docmap[name].to_pylist() for name in ("token_start", "num_tokens"))
+    return list(zip(*columns, strict=True))
 
 
 # -- what comes out
