@@ -53,7 +53,7 @@ class Gather:
         self._seq_len, self._eos_id = seq_len, eos_id
         dtype = index.datasets[0].token_dtype
         self._tokens: npt.NDArray[Any] = np.empty((num_rows, seq_len + 1), dtype=dtype)
-        bytes_of = memoryview(self._tokens).cast("B")
+        bytes_of = self._tokens.data.cast("B")
         width = (seq_len + 1) * dtype.itemsize
         self._targets = [[bytes_of[i * width : (i + 1) * width]] for i in range(num_rows)]
 

@@ -1,7 +1,7 @@
 """Where the passes over a stream begin, kept in memory that worker processes share.
 
-A pass begins where a state was loaded, else at the stream's beginning; when it is finished, the next
-one begins at the beginning. A pass that was broken off begins again where it began. That holds
+A pass begins where a state was loaded, else at the stream's beginning; when it is finished, the
+next one begins at the beginning. A pass that was broken off begins again where it began. That holds
 whether batches come from this process or from workers, forked, spawned or persistent, and a kill
 leaves no file: the memory has no name.
 """
@@ -20,7 +20,8 @@ class PassStart:
     """First sample number of the next pass; in another process it is the same memory."""
 
     def __init__(self) -> None:
-        self._memory = torch.zeros(_FINISHED + _WORKERS, dtype=torch.int64).share_memory_()
+        self._memory = torch.zeros(_FINISHED + _WORKERS, dtype=torch.int64)
+        self._memory.share_memory_()  # type: ignore[no-untyped-call] # torch has no types for it
 
     @property
     def sample(self) -> int:

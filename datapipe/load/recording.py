@@ -14,7 +14,10 @@ from datapipe.errors import StateError, UsageError
 from datapipe.load.sources import NamedDataset
 from datapipe.order import History, Last, OrderSpec, Planned, Segment
 
-__all__ = ["OpenSegment", "RunWriter", "find_spec"]
+__all__ = ["OpenSegment", "Reason", "RunWriter", "find_spec"]
+
+Reason = Literal["finished", "closed", "failed"]
+"""Why a segment ended: the stream's end, the reader stopped, or an error."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,9 +29,7 @@ class OpenSegment:
     number: int
     segment: Segment
 
-    def finish(
-        self, *, num_batches: int, reason: Literal["finished", "closed", "failed"]
-    ) -> None:
+    def finish(self, *, num_batches: int, reason: Reason) -> None:
         """Stores that the segment ended after so many of its batches."""
         end = SegmentEnd(next_batch=self.segment.first_batch + num_batches, reason=reason)
         self.store.finish(self.run, self.number, end)
@@ -116,9 +117,7 @@ class RunWriter:
             "answer; give `runs=` a place that this user may write, or leave `run` out"
         )
 
-    def _placed(
-        self, segment: Segment, store: RunStore, earlier: Sequence[RunSegment]
-    ) -> Segment:
+    def _placed(self, segment: Segment, store: RunStore, earlier: Sequence[RunSegment]) -> Segment:
         if not earlier:
             return segment
         place = _history(store, self.run, earlier).place_of(segment.first_sample)

@@ -17,7 +17,7 @@ from datapipe.load.gather import Gather
 from datapipe.load.labels import LABELS, Labels, make_tensors
 from datapipe.load.passes import PassStart
 from datapipe.load.ranks import Ranks, resolve_ranks
-from datapipe.load.recording import OpenSegment, RunWriter, find_spec
+from datapipe.load.recording import OpenSegment, Reason, RunWriter, find_spec
 from datapipe.load.report import StreamReport, make_report
 from datapipe.load.sequence import PlannedBatch, plan_batches
 from datapipe.load.shard_files import ShardFiles
@@ -84,9 +84,9 @@ class TokenStream(IterableDataset[Batch]):
     seq_len] of its own, never written again by the stream, and the sample number that follows the
     global batch. Batches come in the same order whatever the number of workers is.
 
-    A pass begins at the beginning, or where a state was loaded; the pass after a finished one begins
-    at the beginning and delivers the same (for several epochs in one pass, each shuffled anew, give
-    `epochs=`). See `docs/loading.md`.
+    A pass begins at the beginning, or where a state was loaded; the pass after a finished one
+    begins at the beginning and delivers the same (for several epochs in one pass, each shuffled
+    anew, give `epochs=`). See `docs/loading.md`.
 
     Picklable, and safe to fork: every process opens its own files. One iterator is used by one
     thread at a time.
@@ -314,7 +314,8 @@ class TokenStream(IterableDataset[Batch]):
     def _delivered(
         self, planned: Iterator[PlannedBatch], record: OpenSegment | None
     ) -> Iterator[Batch]:
-        process, num, reason = os.getpid(), 0, "failed"
+        process, num = os.getpid(), 0
+        reason: Reason = "failed"
         files = ShardFiles(self._index)
         try:
             gather = self._gather(files)
