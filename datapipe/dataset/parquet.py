@@ -74,7 +74,7 @@ def open_table(source: Any, schema: pa.Schema, *, path: str) -> pq.ParquetFile:
     names = [f.name for f in schema if pa.types.is_dictionary(f.type)]
     try:
         return pq.ParquetFile(source, read_dictionary=names)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, KeyError) as error:
         raise _damaged(path, error) from error
 
 

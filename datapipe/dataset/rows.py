@@ -1,7 +1,7 @@
 """The canonical encoding of table rows, whole columns at a time; digests of rows over it.
 
 Row i of a table is the hashed tuple (`hashing.py`) of its columns in schema order. Chunking,
-dictionaries and string widths of the Arrow table don't show in it. About 1 million rows a second.
+dictionaries and string widths of the Arrow table don't show in it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,12 +37,14 @@ def rows_sha256(table: pa.Table) -> str:
 
 def row_hashes(table: pa.Table) -> npt.NDArray[np.void]:
     """Returns the BLAKE2b-128 of each encoded row, 16-byte items [rows]."""
-    hashes = bytearray()
+    hashes = []
     for encoded, offsets in encode_rows(table):
         view = encoded.data
-        for start, end in itertools.pairwise(offsets.tolist()):
-            hashes += hashlib.blake2b(view[start:end], digest_size=16).digest()
-    return np.frombuffer(hashes, dtype="V16")
+        hashes += [
+            hashlib.blake2b(view[start:end], digest_size=16).digest()
+            for start, end in itertools.pairwise(offsets.tolist())
+        ]
+    return np.frombuffer(b"".join(hashes), dtype="V16")
 
 
 def encode_rows(table: pa.Table) -> Iterator[tuple[Bytes, Offsets]]:
@@ -53,116 +55,115 @@ def encode_rows(table: pa.Table) -> Iterator[tuple[Bytes, Offsets]]:
         offsets: int64 [rows + 1]; row i is bytes[offsets[i]:offsets[i + 1]].
     """
     for start in range(0, table.num_rows, _ROWS_AT_ONCE):
-        yield _encode_stretch(table.slice(start, _ROWS_AT_ONCE))
+        stretch = table.slice(start, _ROWS_AT_ONCE)
+        pieces = _Pieces(num_rows=stretch.num_rows)
+        for column in stretch.columns:
+            _add_column(pieces, column)
+        yield pieces.joined()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Column:
-    data: Bytes
-    starts: Offsets
-    lengths: Offsets
-    absent: npt.NDArray[np.bool_] | None
+@dataclass(kw_only=True, slots=True)
+class _Pieces:
+    """Rows taking shape: Arrow joins pieces, and what has one width in all rows is one piece."""
+
+    num_rows: int
+    done: list[pa.Array] = field(default_factory=list)
+    fixed: list[Bytes] = field(default_factory=list)
+
+    def add_fixed(self, data: Bytes) -> None:
+        """Adds uint8 [rows, width]."""
+        self.fixed.append(data)
+
+    def add_variable(self, data: pa.Array) -> None:
+        """Adds a large_binary array without nulls."""
+        self._close_fixed()
+        self.done.append(data)
+
+    def joined(self) -> tuple[Bytes, Offsets]:
+        """Returns all rows and their bounds."""
+        self._close_fixed()
+        rows = self.done[0]
+        if len(self.done) > 1:
+            rows = pc.binary_join_element_wise(*self.done, pa.scalar(b"", pa.large_binary()))
+        bounds = _offsets(rows)
+        return _buffer(rows, 2)[bounds[0] : bounds[-1]], bounds - bounds[0]
+
+    def _close_fixed(self) -> None:
+        if not self.fixed:
+            return
+        data = np.concatenate(self.fixed, axis=1)
+        bounds = np.arange(self.num_rows + 1, dtype=np.int64) * data.shape[1]
+        buffers = [None, pa.py_buffer(bounds.data), pa.py_buffer(data.data)]
+        self.done.append(
+            pa.LargeBinaryArray.from_buffers(pa.large_binary(), self.num_rows, buffers)
+        )
+        self.fixed.clear()
 
 
-def _encode_stretch(table: pa.Table) -> tuple[Bytes, Offsets]:
-    columns = [_column(table.column(i)) for i in range(table.num_columns)]
-    widths = np.full(table.num_rows, 8 * len(columns), dtype=np.int64)
-    for column in columns:
-        widths += column.lengths
-    offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-    encoded = np.empty(offsets[-1], dtype=np.uint8)
-    at = offsets[:-1].copy()
-    for column in columns:
-        _place_lengths(encoded, at, column)
-        at += 8
-        _place_data(encoded, at, column)
-        at += column.lengths
-    return encoded, offsets
-
-
-def _place_lengths(encoded: Bytes, at: Offsets, column: _Column) -> None:
-    lengths = column.lengths.astype("<u8")
-    if column.absent is not None:
-        lengths[column.absent] = ABSENT
-    encoded[at[:, None] + np.arange(8)] = lengths.view(np.uint8).reshape(-1, 8)
-
-
-def _place_data(encoded: Bytes, at: Offsets, column: _Column) -> None:
-    if not len(at):
+def _add_column(pieces: _Pieces, column: pa.ChunkedArray) -> None:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not _is_text(column.type) and not column.null_count:
+        data = _fixed(column)
+        pieces.add_fixed(_prefixes(np.full(len(data), data.shape[1], dtype=np.int64)))
+        pieces.add_fixed(data)
         return
-    width = int(column.lengths[0])
-    if width <= 64 and (column.lengths == width).all():
-        steps = np.arange(width)
-        encoded[at[:, None] + steps] = column.data[column.starts[:, None] + steps]
-        return
-    before = np.cumsum(column.lengths) - column.lengths
-    steps = np.arange(int(column.lengths.sum()))
-    source = np.repeat(column.starts - before, column.lengths) + steps
-    encoded[np.repeat(at - before, column.lengths) + steps] = column.data[source]
+    values = _one_chunk(column if _is_text(column.type) else _as_binary(column))
+    values = values.cast(pa.large_binary())
+    lengths = pc.binary_length(values).fill_null(ABSENT - (1 << 64)).to_numpy()
+    pieces.add_fixed(_prefixes(lengths))
+    pieces.add_variable(values.fill_null(b"") if values.null_count else values)
 
 
-def _column(column: pa.ChunkedArray) -> _Column:
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _column(column.cast(kind.value_type))
-    array = _combined(column)
-    absent = _absent(array)
-    if pa.types.is_fixed_size_binary(kind):
-        return _fixed(_buffer(array, 1), width=kind.byte_width, skip=array.offset, absent=absent)
-    if _is_text(kind):
-        return _variable(array, absent=absent)
-    return _fixed(_words(array), width=8, skip=0, absent=absent)
+def _prefixes(lengths: Offsets) -> Bytes:
+    """Returns lengths as uint64 little-endian, uint8 [rows, 8]; -1 has the bits of ABSENT."""
+    return np.ascontiguousarray(lengths, dtype="<i8").view(np.uint8).reshape(-1, 8)
 
 
-def _combined(column: pa.ChunkedArray) -> pa.Array:
-    wide = column.cast(pa.large_binary()) if _is_text(column.type) else column
-    return wide.chunk(0) if wide.num_chunks == 1 else wide.combine_chunks()
+def _as_binary(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Returns fixed-width values with nulls among them as large_binary."""
+    if pa.types.is_fixed_size_binary(column.type):
+        return column.cast(pa.large_binary())
+    filled = _fixed(column.fill_null(False if pa.types.is_boolean(column.type) else 0))
+    values = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(8), len(filled), [None, pa.py_buffer(filled.data)]
+    ).cast(pa.large_binary())
+    absent = pa.scalar(None, pa.large_binary())
+    return pa.chunked_array([pc.if_else(_one_chunk(pc.is_null(column)), absent, values)])
+
+
+def _fixed(column: pa.ChunkedArray) -> Bytes:
+    """Returns values without nulls as uint8 [rows, width]; numbers as 8 little-endian bytes."""
+    if pa.types.is_fixed_size_binary(column.type):
+        array = _one_chunk(column)
+        width = array.type.byte_width
+        return _buffer(array, 1).reshape(-1, width)[array.offset : array.offset + len(array)]
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    values: npt.NDArray[Any] = column.to_numpy()
+    wide = {"f": "<f8", "u": "<u8"}.get(values.dtype.kind, "<i8")
+    return np.ascontiguousarray(values, dtype=wide).view(np.uint8).reshape(-1, 8)
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    tests = (
-        pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary
-    )  # fmt: skip
-    return any(test(kind) for test in tests)
+    return any(
+        test(kind)
+        for test in (
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+        )
+    )
 
 
-def _absent(array: pa.Array) -> npt.NDArray[np.bool_] | None:
-    if array.null_count == 0:
-        return None
-    missing: npt.NDArray[np.bool_] = pc.is_null(array).to_numpy(zero_copy_only=False)
-    return missing
-
-
-def _fixed(data: Bytes, *, width: int, skip: int, absent: npt.NDArray[np.bool_] | None) -> _Column:
-    count = len(data) // width - skip if width else 0
-    if absent is not None:
-        count = len(absent)
-    lengths = np.full(count, width, dtype=np.int64)
-    if absent is not None:
-        lengths[absent] = 0
-    starts = (np.arange(count, dtype=np.int64) + skip) * width
-    return _Column(data=data, starts=starts, lengths=lengths, absent=absent)
-
-
-def _variable(array: pa.Array, *, absent: npt.NDArray[np.bool_] | None) -> _Column:
-    stretch = slice(array.offset, array.offset + len(array) + 1)
-    bounds = _buffer(array, 1).view(np.int64)[stretch]
-    lengths = np.diff(bounds)
-    if absent is not None:
-        lengths = np.where(absent, 0, lengths)
-    return _Column(data=_buffer(array, 2), starts=bounds[:-1], lengths=lengths, absent=absent)
-
-
-def _words(array: pa.Array) -> Bytes:
-    """Returns numbers as 8 little-endian bytes each; absent ones as any."""
-    kind = array.type
-    if pa.types.is_timestamp(kind):
-        array = array.cast(pa.int64())
-    if array.null_count:
-        array = array.fill_null(False if pa.types.is_boolean(kind) else 0)
-    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    wide = {"f": "<f8", "u": "<u8"}.get(values.dtype.kind, "<i8")
-    return np.ascontiguousarray(values, dtype=wide).view(np.uint8)
+def _offsets(array: pa.Array) -> Offsets:
+    bounds: Offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)
+    return bounds[array.offset : array.offset + len(array) + 1]
 
 
 def _buffer(array: pa.Array, index: int) -> Bytes:

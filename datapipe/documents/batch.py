@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,7 @@ source_file, source_offset, source_length, content_hash). source_offset and sour
 the uncompressed stream; for Parquet the row group and the row in it.
 """
 
-Column = pa.Array | Sequence[object] | None
+Column: TypeAlias = pa.Array | Sequence[object] | None
 """An attribute of each document, or None where no document has it."""
 
 

@@ -6,6 +6,7 @@ Measured on one core: 0.7 us a document plus 1.1 ns a byte for content hashes (B
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from hashlib import blake2b
 
@@ -40,8 +41,10 @@ def content_hashes(texts: pa.Array) -> pa.FixedSizeBinaryArray:
     values = texts.buffers()[2]
     data = memoryview(values) if values is not None else memoryview(b"")
     return _fixed(
-        blake2b(data[start:stop], digest_size=HASH_BYTES).digest()
-        for start, stop in zip(offsets, offsets[1:], strict=False)
+        [
+            blake2b(data[start:stop], digest_size=HASH_BYTES).digest()
+            for start, stop in itertools.pairwise(offsets)
+        ]
     )
 
 
@@ -53,7 +56,8 @@ def doc_ids(
     offsets: npt.NDArray[np.int64],
     lengths: npt.NDArray[np.int64],
 ) -> pa.FixedSizeBinaryArray:
-    """Returns each document's identity: hashed_tuple(source, file, offset, length, content hash).
+    """Returns each document's identity: BLAKE2b-128 of the hashed tuple (source, file, offset,
+    length, content hash).
 
     All documents are of one source and one file.
     """

@@ -5,7 +5,6 @@ cleaning, of tokens, or of who reads which range. The one place that opens input
 """
 
 from datapipe.read.check import check_fields
-from datapipe.read.fields import FieldMap
 from datapipe.read.formats import KNOWN_FORMATS, Format, detect_format
 from datapipe.read.inputs import InputFile, ensure_distinct, list_inputs
 from datapipe.read.ranges import (
@@ -22,7 +21,6 @@ __all__ = [
     "BATCH_BYTES",
     "KNOWN_FORMATS",
     "MAX_RECORD_BYTES",
-    "FieldMap",
     "FileRange",
     "Format",
     "InputFile",

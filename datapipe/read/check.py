@@ -11,23 +11,27 @@ from itertools import islice
 from datapipe.errors import InputError
 from datapipe.read.columns import is_text, type_at
 from datapipe.read.damage import Fault, StreamDamage
-from datapipe.read.fields import FieldMap, FieldPath
+from datapipe.read.fields import is_there
 from datapipe.read.formats import KNOWN_FORMATS, Format, detect_format
 from datapipe.read.inputs import InputFile
 from datapipe.read.lines import LineCutter, cut_lines
 from datapipe.read.parquet import ParquetDamage, open_parquet
 from datapipe.read.records import RecordError, parse_json
 from datapipe.read.streams import open_input, stream
+from datapipe.recipe import FieldPath, Fields
 
 __all__ = ["check_fields"]
 
 _FIRST_RECORDS = 1_000
 _MAX_LINE_BYTES = 16 << 20
 _KEYS_SHOWN = 20
+_USUAL_NAMES = ("content", "raw_content", "body", "article", "document", "markdown", "code")
+"""What text is called where it isn't called text."""
+
 
 
 def check_fields(
-    files: Sequence[InputFile], fields: FieldMap, source: str, *, declared: str | None = None
+    files: Sequence[InputFile], fields: Fields, source: str, *, declared: str | None = None
 ) -> None:
     """Returns if the first records of a source have the text field, or there are none.
 
@@ -76,7 +80,7 @@ def _look(file: InputFile, format: Format, path: FieldPath, seen: _Seen) -> None
     if format.kind == "jsonl":
         for record in islice(_objects(file, format), _FIRST_RECORDS - seen.num_records):
             seen.num_records += 1
-            seen.has_text |= _is_there(record, path)
+            seen.has_text |= is_there(record, path)
             _note_keys(record, seen)
     elif format.kind == "parquet":
         _look_at_schema(file, path, seen)
@@ -116,14 +120,6 @@ def _look_at_schema(file: InputFile, path: FieldPath, seen: _Seen) -> None:
             seen.text_bytes[column.name] += is_text(column.type)
 
 
-def _is_there(record: object, path: FieldPath) -> bool:
-    for key in path:
-        if not isinstance(record, dict) or key not in record:
-            return False
-        record = record[key]
-    return True
-
-
 def _note_keys(record: dict[str, object], seen: _Seen) -> None:
     for key, value in record.items():
         seen.keys.setdefault(key)
@@ -138,9 +134,10 @@ def _no_text(seen: _Seen, name: str, source: str) -> str:
     count = min(seen.num_records, _FIRST_RECORDS)
     where = f"the first {count:,} records" if count > 1 else "the only record"
     strings = {path: size for path, size in seen.text_bytes.items() if size}
-    # The longest strings are the text, whatever they are called, unless a name is nearly right.
     near = get_close_matches(name, strings, n=1, cutoff=0.75)
-    likely = near[0] if near else max(strings, key=lambda path: strings[path], default=None)
+    usual = [path for path in _USUAL_NAMES if path in strings]
+    longest = sorted(strings, key=lambda path: strings[path], reverse=True)
+    likely = next(iter((*near, *usual, *longest)), None)
     keys = [*islice(seen.keys, _KEYS_SHOWN), *(["..."] if len(seen.keys) > _KEYS_SHOWN else [])]
     question = f"; did you mean `{likely}`? Say `fields: {{text: {likely}}}`." if likely else "."
     return f"no `{name}` in {where} of {source}{question} Keys there: {', '.join(keys) or 'none'}."

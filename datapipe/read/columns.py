@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datapipe.read.dates import parse_dates
-from datapipe.read.fields import FieldPath
+from datapipe.recipe import FieldPath
 
 __all__ = [
     "column_at",

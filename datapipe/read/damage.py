@@ -10,7 +10,7 @@ RAW_LIMIT_BYTES = 1 << 20
 """Raw bytes kept of a quarantined record; of a longer one the beginning is kept."""
 
 
-class StreamDamage(Exception):  # noqa: N818 - ends a stream; never reaches a caller of the package
+class StreamDamage(Exception):
     """A stream has no further byte that can be trusted."""
 
     def __init__(self, error: str, detail: str, *, raw: bytes = b"", truncated: bool) -> None:

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from datapipe.read.fields import FieldMap, FieldPath
 from datapipe.read.records import json_text, parse_json
+from datapipe.recipe import FieldPath, Fields
 
 __all__ = ["FieldDecoder", "field_decoder"]
 
@@ -34,6 +34,7 @@ class FieldDecoder:
     """
 
     def __init__(self, paths: Mapping[str, FieldPath], *, any_type: bool) -> None:
+        self._any_type = any_type
         tree = _tree(paths, Raw if any_type else str)
         self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(
             _struct(tree, paths["text"])
@@ -47,12 +48,12 @@ class FieldDecoder:
     def attributes(self, records: list[Any], name: str) -> list[str | None]:
         """Returns each record's `id`, `url`, `date` or `language`."""
         values = list(map(self._getters[name], records))
-        if any(type(value) is Raw for value in values):
+        if self._any_type:
             return [_attribute(value, keep_all=name == "id") for value in values]
         return values
 
 
-def field_decoder(fields: FieldMap, *, any_type: bool = False) -> FieldDecoder | None:
+def field_decoder(fields: Fields, *, any_type: bool = False) -> FieldDecoder | None:
     """Returns a decoder; None where one field is asked for as an object and as a string."""
     try:
         return FieldDecoder(fields.paths(), any_type=any_type)

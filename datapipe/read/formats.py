@@ -188,7 +188,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _compression(head: bytes) -> Compression:
-    if head.startswith(GZIP_MAGIC):
+    if len(head) > 1 and GZIP_MAGIC.startswith(head[: len(GZIP_MAGIC)]):
         return "gzip"
     return "zstd" if is_zstd(head) else "none"
 

@@ -6,7 +6,7 @@ Uses zlib; a call's output is bounded, so a ratio bomb costs time and no memory.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from datapipe.read.damage import RAW_LIMIT_BYTES, StreamDamage
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GZIP_MAGIC", "gunzip"]
 
-GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b\x08"
 _OUTPUT_BYTES = 1 << 20
 _GZIP_ONLY = 16 + zlib.MAX_WBITS
 
@@ -33,18 +33,18 @@ def gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
     pending = b""
     members = 0
     while True:
-        pending = _skip_padding(pending, chunks) if members else _at_least(pending, 2, chunks)
+        pending = _skip_padding(pending, chunks) if members else _at_least(pending, 1, chunks)
         if not pending:
             return
         if members:
             pending = _at_least(pending, len(GZIP_MAGIC), chunks)
-            if not GZIP_MAGIC.startswith(pending[:2]):
+            if not GZIP_MAGIC.startswith(pending[: len(GZIP_MAGIC)]):
                 raise _garbage(pending, chunks)
         pending = yield from _member(pending, chunks)
         members += 1
 
 
-def _member(data: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _member(data: bytes, chunks: Iterator[bytes]) -> Generator[bytes, None, bytes]:
     """Yields one member's content; returns what lies behind it."""
     state = zlib.decompressobj(_GZIP_ONLY)
     while not state.eof:

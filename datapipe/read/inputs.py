@@ -133,8 +133,8 @@ def _matches(folder: Path, pattern: tuple[str, ...], above: tuple[object, ...]) 
     first, rest = pattern[0], pattern[1:]
     if first == "**":
         yield from _matches(folder, rest, above) if rest else _walk(folder, above)
-        for child, inside in _subfolders(folder, above) if rest else ():
-            yield from _matches(child, pattern, inside)
+        for inner, inside in _subfolders(folder, above) if rest else ():
+            yield from _matches(inner, pattern, inside)
         return
     for child in _children(folder):
         if child.name.startswith(".") and not first.startswith("."):
@@ -163,7 +163,7 @@ def _subfolders(
     for child in _children(folder):
         if child.name.startswith(".") or not child.is_dir():
             continue
-        if not child.is_symlink() or _identity(Path(child)) not in inside:
+        if _identity(Path(child)) not in inside:
             yield Path(child), inside
 
 

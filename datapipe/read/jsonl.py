@@ -15,10 +15,10 @@ from datapipe.documents import batch_from_columns
 from datapipe.read.damage import RAW_LIMIT_BYTES, Fault, StreamDamage
 from datapipe.read.dates import parse_dates
 from datapipe.read.decoding import FieldDecoder, field_decoder
-from datapipe.read.fields import FieldMap
 from datapipe.read.lines import LineBlock, LineCutter, cut_lines, is_utf8
-from datapipe.read.records import Record, RecordError, may_be_deep, read_record
+from datapipe.read.records import MAX_DEPTH, Record, RecordError, is_too_deep, read_record
 from datapipe.read.results import Origin, ReadResult, rest_of_file
+from datapipe.recipe import Fields
 
 __all__ = ["read_jsonl"]
 
@@ -30,7 +30,7 @@ def read_jsonl(
     cutter: LineCutter,
     *,
     origin: Origin,
-    fields: FieldMap,
+    fields: Fields,
     end: int | None,
     batch_bytes: int,
 ) -> Iterator[ReadResult]:
@@ -131,7 +131,7 @@ def _in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
 class _Parser:
     """Turns lines into records: quickly where that gives an answer, else exactly."""
 
-    def __init__(self, *, fields: FieldMap) -> None:
+    def __init__(self, *, fields: Fields) -> None:
         self._paths = fields.paths()
         self._any_type = field_decoder(fields, any_type=True)
         self._decoder = field_decoder(fields)
@@ -142,9 +142,10 @@ class _Parser:
             into.size_bytes += len(piece.raw)
             return
         into.size_bytes += sum(map(len, piece.lines))
-        odd = _quick_way_is_wrong(piece)
-        if self._decoder is not None:
-            odd = self._decode(piece, odd, into)
+        if self._decoder is None:
+            odd = set(range(len(piece.lines)))
+        else:
+            odd = self._decode(piece, _quick_way_is_wrong(piece), into)
         for index in sorted(odd):
             last = piece.unterminated and index == len(piece.lines) - 1
             self._read(piece.lines[index], int(piece.offsets[index]), into, last=last)
@@ -152,15 +153,25 @@ class _Parser:
     def _decode(self, piece: LineBlock, odd: set[int], into: _Gathered) -> set[int]:
         """Takes the records that the decoder accepts; returns which lines it doesn't."""
         assert self._decoder is not None
+        try:
+            records = [] if odd else list(map(self._decoder.decode, piece.lines))
+        except (msgspec.DecodeError, RecursionError):
+            records = []
+        if not records:
+            return self._decode_each(piece, odd, into)
+        _take(self._decoder, piece, records, slice(None), into)
+        return odd
+
+    def _decode_each(self, piece: LineBlock, odd: set[int], into: _Gathered) -> set[int]:
+        assert self._decoder is not None
         records: list[Any] = []
         places: list[int] = []
-        refused: set[int] = set(odd)
-        decode = self._decoder.decode
+        refused = set(odd)
         for index, line in enumerate(piece.lines):
             if index in odd:
                 continue
             try:
-                records.append(decode(line))
+                records.append(self._decoder.decode(line))
             except (msgspec.DecodeError, RecursionError):
                 if self._widen(line):
                     return self._decode(piece, odd, into)
@@ -199,7 +210,11 @@ class _Parser:
 
 
 def _quick_way_is_wrong(piece: LineBlock) -> set[int]:
-    odd = {index for index, line in enumerate(piece.lines) if may_be_deep(line)}
+    odd = {
+        index
+        for index, line in enumerate(piece.lines)
+        if len(line) > MAX_DEPTH and is_too_deep(line)
+    }
     if not piece.valid_utf8:
         odd |= {index for index, line in enumerate(piece.lines) if not is_utf8(line)}
     return odd
@@ -209,7 +224,7 @@ def _take(
     decoder: FieldDecoder,
     piece: LineBlock,
     records: list[Any],
-    places: list[int],
+    places: list[int] | slice,
     into: _Gathered,
 ) -> None:
     into.texts += decoder.texts(records)
@@ -218,7 +233,8 @@ def _take(
     into.dates += decoder.attributes(records, "date")
     into.languages += decoder.attributes(records, "language")
     into.offsets += piece.offsets[places].tolist()
-    into.lengths += [len(piece.lines[place]) for place in places]
+    lines = piece.lines if isinstance(places, slice) else map(piece.lines.__getitem__, places)
+    into.lengths += map(len, lines)
 
 
 def _split_at_returns(line: bytes) -> list[tuple[int, bytes]]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from datapipe.read.damage import RAW_LIMIT_BYTES, Fault, StreamDamage
+from datapipe.read.damage import RAW_LIMIT_BYTES, Fault
 
 __all__ = ["LineBlock", "LineCutter", "cut_lines", "is_utf8"]
 
@@ -133,9 +133,7 @@ class LineCutter:
                 length=int(lengths[index]),
                 limit=self.max_record_bytes,
             )
-        yield LineBlock(
-            lines=lines, offsets=np.delete(offsets, long), valid_utf8=is_utf8(data)
-        )
+        yield LineBlock(lines=lines, offsets=np.delete(offsets, long), valid_utf8=is_utf8(data))
 
 
 def is_utf8(data: bytes) -> bool:

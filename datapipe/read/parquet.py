@@ -24,9 +24,9 @@ from datapipe.read.columns import (
     type_at,
 )
 from datapipe.read.damage import RAW_LIMIT_BYTES, Fault
-from datapipe.read.fields import FieldMap, FieldPath
 from datapipe.read.lines import is_utf8
 from datapipe.read.results import Origin, ReadResult
+from datapipe.recipe import FieldPath, Fields
 from tiering.errors import StoreError
 from tiering.store import View, ViewFile
 
@@ -35,7 +35,7 @@ __all__ = ["ParquetDamage", "open_parquet", "read_parquet"]
 _MAX_ROWS = 1 << 16
 
 
-class ParquetDamage(Exception):  # noqa: N818 - ends a file; never reaches a caller of the package
+class ParquetDamage(Exception):
     """A Parquet file can't be opened."""
 
 
@@ -54,7 +54,7 @@ def read_parquet(
     *,
     groups: range,
     origin: Origin,
-    fields: FieldMap,
+    fields: Fields,
     batch_bytes: int,
     max_record_bytes: int,
 ) -> Iterator[ReadResult]:
@@ -68,6 +68,9 @@ def read_parquet(
         batch_bytes: about how many bytes of text go into one batch.
         max_record_bytes: a longer text is quarantined.
     """
+    if not groups:
+        yield origin.result()
+        return
     try:
         file = open_parquet(view)
     except ParquetDamage as damage:
@@ -123,7 +126,7 @@ class _GroupReader:
     def _slice_rows(self, batch_bytes: int) -> int:
         metadata = self._file.metadata.row_group(self._group)
         row_bytes = max(metadata.total_byte_size // max(metadata.num_rows, 1), 1)
-        return max(1, min(_MAX_ROWS, batch_bytes // row_bytes))
+        return max(1, min(_MAX_ROWS, int(batch_bytes // row_bytes)))
 
     def _result(self, batch: pa.RecordBatch) -> ReadResult:
         texts = text_column(column_at(batch, self._paths["text"]))
@@ -158,8 +161,8 @@ class _GroupReader:
             self._fault(row, "text_missing", f"`{self._name}` is null", b"")
             for row in np.flatnonzero(texts.is_null()).tolist()
         ]
-        lengths = np.diff(np.frombuffer(texts.buffers()[1], np.int64)) if len(texts) else []
-        for row in np.flatnonzero(np.asarray(lengths) > self._max_record_bytes).tolist():
+        lengths = _lengths(texts)
+        for row in np.flatnonzero(lengths > self._max_record_bytes).tolist():
             size, raw = int(lengths[row]), texts[row].as_buffer()[:RAW_LIMIT_BYTES]
             detail = f"the text has {size:,} bytes, {self._max_record_bytes:,} are allowed"
             faults.append(self._fault(row, "record_too_large", detail, raw.to_pybytes()))
@@ -192,6 +195,13 @@ class _GroupReader:
             length=self._row + row,
             raw=raw[:RAW_LIMIT_BYTES],
         )
+
+
+def _lengths(texts: pa.Array) -> npt.NDArray[np.int64]:
+    if not len(texts):
+        return np.empty(0, dtype=np.int64)
+    offsets = np.frombuffer(texts.buffers()[1], np.int64, count=len(texts) + 1)
+    return offsets[1:] - offsets[:-1]
 
 
 def _not_utf8(texts: pa.Array) -> list[int]:

@@ -5,19 +5,20 @@ Ranges depend only on the file and the size asked for, never on who reads them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from datapipe.read.fields import FieldMap
+from datapipe.read.damage import RAW_LIMIT_BYTES, Fault
 from datapipe.read.formats import Format
 from datapipe.read.inputs import InputFile
-from datapipe.read.damage import Fault, RAW_LIMIT_BYTES
 from datapipe.read.jsonl import read_jsonl
 from datapipe.read.lines import LineCutter
 from datapipe.read.parquet import ParquetDamage, open_parquet, read_parquet
 from datapipe.read.results import Origin, ReadResult
 from datapipe.read.streams import open_input, raw_chunks, stream
 from datapipe.read.text import read_text
+from datapipe.recipe import Fields
 from tiering.store import View
 
 __all__ = ["BATCH_BYTES", "MAX_RECORD_BYTES", "FileRange", "plan_ranges", "read_range"]
@@ -59,7 +60,7 @@ def plan_ranges(file: InputFile, format: Format, *, target_bytes: int) -> list[F
         borders = _parquet_borders(file, target_bytes)
     else:
         borders = [0, file.size_bytes]
-    pairs = list(zip(borders, borders[1:], strict=False)) or [(0, 0)]
+    pairs = list(itertools.pairwise(borders)) or [(0, 0)]
     return [FileRange(file=file, format=format, start=a, end=b) for a, b in pairs]
 
 
@@ -67,7 +68,7 @@ def read_range(
     part: FileRange,
     *,
     source: str,
-    fields: FieldMap | None = None,
+    fields: Fields | None = None,
     licence: str | None = None,
     batch_bytes: int = BATCH_BYTES,
     max_record_bytes: int = MAX_RECORD_BYTES,
@@ -80,7 +81,7 @@ def read_range(
     Args:
         part: what to read.
         source: the source that the documents belong to.
-        fields: where text and attributes stand; default: `FieldMap()`.
+        fields: where text and attributes stand; default: `Fields()`.
         licence: of every document.
         batch_bytes: about how much input goes into one result.
         max_record_bytes: a larger record is quarantined.
@@ -89,7 +90,7 @@ def read_range(
         FailedError: the file can't be read, or has changed since it was listed.
     """
     origin = Origin(source=source, source_file=part.file.relative, licence=licence)
-    fields = fields or FieldMap()
+    fields = fields or Fields()
     with open_input(part.file) as view:
         if part.format.kind == "jsonl":
             yield from _jsonl(part, view, origin, fields, batch_bytes, max_record_bytes)
@@ -113,7 +114,7 @@ def _jsonl(
     part: FileRange,
     view: View,
     origin: Origin,
-    fields: FieldMap,
+    fields: Fields,
     batch_bytes: int,
     max_record_bytes: int,
 ) -> Iterator[ReadResult]:
@@ -137,6 +138,8 @@ def _jsonl(
 
 
 def _parquet_borders(file: InputFile, target_bytes: int) -> list[int]:
+    if not file.size_bytes:
+        return [0]
     with open_input(file) as view:
         try:
             metadata = open_parquet(view).metadata

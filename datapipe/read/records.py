@@ -13,15 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from datapipe.read.fields import FieldPath, lookup
+from datapipe.read.fields import lookup
+from datapipe.recipe import FieldPath
 
-__all__ = ["MAX_DEPTH", "Record", "RecordError", "json_text", "may_be_deep", "read_record"]
+__all__ = ["MAX_DEPTH", "Record", "RecordError", "is_too_deep", "json_text", "read_record"]
 
 MAX_DEPTH = 256
 """Deeper nesting is refused: decoders differ in what they survive, so the limit is ours."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+_STRING_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
 class Number(str):
@@ -89,13 +90,14 @@ def attribute(record: object, path: FieldPath, *, keep_all: bool = False) -> str
 
 def parse_json(line: bytes) -> object:
     """Returns the value that `line` is; its numbers are `Number`. Raises: RecordError."""
-    if may_be_deep(line) and _depth(line) > MAX_DEPTH:
+    if is_too_deep(line):
         raise RecordError("too_deep", f"the record is nested more than {MAX_DEPTH} levels deep")
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
         raise RecordError(
-            "invalid_utf8", f"byte {error.start} of the record, 0x{line[error.start]:02x}, isn't UTF-8"
+            "invalid_utf8",
+            f"byte {error.start} of the record, 0x{line[error.start]:02x}, isn't UTF-8",
         ) from error
     try:
         return json.loads(
@@ -108,9 +110,11 @@ def parse_json(line: bytes) -> object:
         raise RecordError("too_deep", "the record is nested too deep") from error
 
 
-def may_be_deep(line: bytes) -> bool:
-    """Tells whether `line` has more brackets than MAX_DEPTH; cheap, and few lines have."""
-    return line.count(b"[") + line.count(b"{") > MAX_DEPTH
+def is_too_deep(line: bytes) -> bool:
+    """Tells whether `line` is nested more than MAX_DEPTH levels deep; brackets in strings aside."""
+    if len(line) <= MAX_DEPTH or line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
+        return False
+    return _depth(line) > MAX_DEPTH
 
 
 def json_text(value: object) -> str:
@@ -154,4 +158,6 @@ def _kind(value: object) -> str:
         return "a boolean"
     if isinstance(value, Number):
         return "a number"
-    return {str: "a string", list: "an array", dict: "an object"}[type(value)]
+    if isinstance(value, str):
+        return "a string"
+    return "an array" if isinstance(value, list) else "an object"

@@ -29,7 +29,8 @@ class ReadResult:
     @property
     def num_records(self) -> int:
         """Records met: documents and quarantined ones."""
-        return (self.batch.num_rows if self.batch is not None else 0) + self.quarantined.num_rows
+        documents = self.batch.num_rows if self.batch is not None else 0
+        return int(documents + self.quarantined.num_rows)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

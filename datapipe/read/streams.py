@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Literal
 
 from datapipe.errors import FailedError
-from datapipe.read.damage import StreamDamage
 from datapipe.read.gzip_stream import gunzip
 from datapipe.read.inputs import InputFile
 from datapipe.read.zstd_stream import unzstd

@@ -1,8 +1,28 @@
-"""Helpers for tests, ours and users': small real datasets made of arrays.
+"""What tests of a training pipeline need: small datasets made in a second, inputs read at once.
 
-May import every part of the product but the command line; no part of the product imports it.
+Owns builders of test data; no product code imports it.
 """
 
-from datapipe.testing.datasets import make_dataset
+from datapipe.testing.datasets import (
+    commit_small,
+    small_docmap,
+    small_draft,
+    small_quarantine,
+    small_tokenizer,
+    small_tokens,
+)
+from datapipe.testing.reading import Reading, read_all, read_bytes
+from datapipe.testing.token_datasets import make_dataset
 
-__all__ = ["make_dataset"]
+__all__ = [
+    "Reading",
+    "commit_small",
+    "make_dataset",
+    "read_all",
+    "read_bytes",
+    "small_docmap",
+    "small_draft",
+    "small_quarantine",
+    "small_tokenizer",
+    "small_tokens",
+]

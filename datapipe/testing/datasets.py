@@ -1,16 +1,19 @@
-"""Small real datasets, written and committed as a build does, from token arrays."""
+"""Small datasets that are complete: every document has an origin, an id and an end.
+
+A source is given as its shards, a shard as the lengths of its documents in tokens, the closing
+end-of-document token included: `{"web": [[3, 4], [7]]}` has two shards with 7 tokens each.
+"""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from datapipe.dataset import (
+    Committed,
     Dataset,
     Repository,
     ShardRecord,
@@ -20,116 +23,255 @@ from datapipe.dataset import (
     commit_version,
     document_hash,
     hashed_tuple,
+    sha256_hex,
     token_dtype,
 )
-from datapipe.dataset.tables import DOCMAP
+from datapipe.dataset.shards import Tokens
+from datapipe.dataset.tables import DROPPED, QUARANTINE, SIGNATURES
 
-__all__ = ["make_dataset"]
+__all__ = [
+    "commit_small",
+    "small_docmap",
+    "small_draft",
+    "small_quarantine",
+    "small_tokenizer",
+    "small_tokens",
+]
 
-Documents = Sequence[npt.ArrayLike]
-"""Token ids of each document, its closing EOS among them."""
+Lengths = Sequence[int]
+Sources = Mapping[str, Sequence[Lengths]]
+
+EOS_ID = 0
 
 
-def make_dataset(
-    root: str | Path,
-    sources: Mapping[str, Sequence[Documents]],
+def small_tokenizer(*, max_id: int = 999, vocabulary: str = "vocabulary") -> TokenizerRecord:
+    """Returns a record of a tokenizer that never was; end of document is token 0."""
+    return TokenizerRecord(
+        files={"tokenizer.json": b'{"version": "1.0"}', "tokenizer_config.json": b"{}"},
+        vocabulary=sha256_hex(vocabulary.encode()),
+        canary=sha256_hex(b"canary"),
+        vocab_size=max_id + 1,
+        max_id=max_id,
+        eos_id=EOS_ID,
+        backend="none",
+    )
+
+
+def small_tokens(lengths: Lengths, *, max_id: int = 999, seed: int = 0) -> Tokens:
+    """Returns random ids of a shard, each document closed by token 0."""
+    rng = np.random.default_rng(seed)
+    tokens = rng.integers(1, max_id, size=sum(lengths), endpoint=True)
+    tokens[np.cumsum(lengths, dtype=np.int64) - 1] = EOS_ID
+    return tokens.astype(token_dtype(max_id))
+
+
+def small_docmap(
+    lengths: Lengths, *, source: str, file: str = "part.jsonl", first: int = 0
+) -> pa.Table:
+    """Returns the docmap of a shard whose documents are records of a file, from `first` on."""
+    numbers = range(first, first + len(lengths))
+    hashes = [document_hash(f"{source}/{file}/{n}".encode()) for n in numbers]
+    ids = [_doc_id(source, file, n, h) for n, h in zip(numbers, hashes, strict=True)]
+    ends = np.cumsum(lengths, dtype=np.int64)
+    count = len(lengths)
+    return pa.table(
+        {
+            "doc_id": pa.array(ids, pa.binary(16)),
+            "content_hash": pa.array(hashes, pa.binary(16)),
+            "token_start": ends - np.array(lengths, dtype=np.int64),
+            "num_tokens": np.array(lengths, dtype=np.int64),
+            "source_file": _names([file] * count),
+            "source_offset": pa.array([n * 100 for n in numbers], pa.int64()),
+            "source_length": pa.array([100] * count, pa.int64()),
+            "record_id": pa.array([f"r{n}" if n % 2 else None for n in numbers], pa.string()),
+            "url_hash": pa.array([_url_hash(n) if n % 3 else None for n in numbers], pa.uint64()),
+            "domain": _names(["example.org" if n % 3 else None for n in numbers]),
+            "licence": _names(["CC0-1.0"] * count),
+            "language": _names([None] * count),
+            "crawled_at": pa.array([1_700_000_000] * count, pa.timestamp("s", tz="UTC")),
+        }
+    )
+
+
+def small_quarantine(rows: Sequence[tuple[str, str, bytes]]) -> pa.Table:
+    """Returns quarantined records, each given as source, error and raw bytes."""
+    return pa.table(
+        {
+            "source": _names([source for source, _, _ in rows]),
+            "source_file": _names(["bad.jsonl"] * len(rows)),
+            "source_offset": pa.array(range(len(rows)), pa.int64()),
+            "source_length": pa.array([len(raw) for _, _, raw in rows], pa.int64()),
+            "error": _names([error for _, error, _ in rows]),
+            "detail": pa.array([f"not good: {error}" for _, error, _ in rows], pa.string()),
+            "raw": pa.array([raw for _, _, raw in rows], pa.binary()),
+        },
+        schema=QUARANTINE,
+    )
+
+
+def small_draft(
+    repo: Repository,
+    sources: Sources,
     *,
+    parent: Dataset | None = None,
+    operation: Literal["build", "append"] = "build",
     max_id: int = 999,
-    eos_id: int = 0,
-    tokenizer_files: Mapping[str, bytes] | None = None,
-    vocabulary: str = "ab" * 32,
-) -> Dataset:
-    """Builds the next version of the dataset at `root`; the first, or one that is appended to.
+    seed: int = 0,
+    dropped: int = 0,
+    quarantined: int = 0,
+    recipe: Mapping[str, Any] | None = None,
+) -> VersionDraft:
+    """Writes the shards of a version and returns its draft.
 
     Args:
-        root: folder of the dataset.
-        sources: source -> shards -> documents -> token ids. Documents get record ids
-            `<source>-<shard>-<document>` and the source file `<source>.jsonl`.
-        max_id: largest id of the tokenizer: 65,536 or more makes a dataset of uint32.
-        eos_id: what closes documents.
-        tokenizer_files: files of a real tokenizer, for tests that decode.
-        vocabulary: digest that stands for the tokenizer.
-
-    Returns:
-        The version committed.
+        repo: where.
+        sources: document lengths by source and shard.
+        parent: the version that it follows.
+        operation: an append numbers the shards on from the parent's.
+        max_id: the tokenizer's largest id.
+        seed: of the token ids.
+        dropped: documents dropped as duplicates, in the first source.
+        quarantined: records quarantined, in the first source.
+        recipe: default: one that appends the end-of-document token.
     """
-    repository = Repository(str(root))
-    repository.create()
-    parent = repository.latest()
-    first = {s.name: s.num_shards for s in parent.sources} if parent else {}
-    records = [
-        _write(repository, source, first.get(source, 0) + number, documents, max_id)
-        for source, shards in sources.items()
-        for number, documents in enumerate(shards)
-    ]
-    draft = VersionDraft(
-        operation="build" if parent is None else "append",
-        parent=parent,
-        recipe={"name": "test"},
-        shards=records,
-        counts=[_counts(source, records) for source in sources],
-        tokenizer=TokenizerRecord(
-            files=tokenizer_files or {"tokenizer.json": b"{}"},
-            vocabulary=vocabulary,
-            canary="cd" * 32,
-            vocab_size=max_id + 1,
-            max_id=max_id,
-            eos_id=eos_id,
-            backend="test",
-        ),
-        environment={},
-    )
-    commit_version(
-        repository,
-        draft,
-        author="test",
-        reason="test",
-        input_roots=[],
-        time_seconds=0.0,
-        transaction=uuid.uuid4().hex,
-    )
-    return repository.open()
-
-
-def _write(
-    repository: Repository, source: str, number: int, documents: Documents, max_id: int
-) -> ShardRecord:
-    arrays = [np.asarray(document, dtype=token_dtype(max_id)) for document in documents]
-    return repository.write_shard(
-        np.concatenate(arrays),
-        source=source,
-        number=number,
-        docmap=_docmap(source, number, [array.size for array in arrays]),
-        text_bytes=sum(array.size for array in arrays),
-    )
-
-
-def _docmap(source: str, number: int, sizes: list[int]) -> pa.Table:
-    names = [f"{source}-{number}-{index}" for index in range(len(sizes))]
-    hashes = [document_hash(name.encode()) for name in names]
-    columns = {
-        "doc_id": [document_hash(hashed_tuple(source, name)) for name in names],
-        "content_hash": hashes,
-        "token_start": np.cumsum([0, *sizes[:-1]]),
-        "num_tokens": sizes,
-        "source_file": [f"{source}.jsonl"] * len(sizes),
-        "source_offset": [100 * index for index in range(len(sizes))],
-        "source_length": [100] * len(sizes),
-        "record_id": names,
+    base = parent if operation == "append" else None
+    file = f"part{base.version if base else 0}.jsonl"
+    written = {
+        name: _write_shards(repo, name, shards, base=base, file=file, max_id=max_id, seed=seed)
+        for name, shards in sources.items()
     }
-    arrays = [
-        pa.array(columns[field.name], type=field.type)
-        if field.name in columns
-        else pa.nulls(len(sizes), type=field.type)
-        for field in DOCMAP
-    ]
-    return pa.Table.from_arrays(arrays, schema=DOCMAP)
+    first = next(iter(sources))
+    return VersionDraft(
+        operation=operation,
+        parent=parent,
+        recipe=recipe or {"name": "small", "tokenize": {"append_eos": True}},
+        shards=[shard for shards in written.values() for shard in shards],
+        counts=[
+            _counts(name, shards, dropped * (name == first), quarantined * (name == first))
+            for name, shards in written.items()
+        ],
+        tokenizer=small_tokenizer(max_id=max_id),
+        environment={"python": "3"},
+        licences={name: "CC0-1.0" for name in sources},
+        dropped=_dropped(first, dropped),
+        quarantine=small_quarantine([(first, "invalid_json", b"{\xff")] * quarantined),
+        inputs=_inputs(list(sources), file),
+        signatures=_signatures(sources, file),
+    )
 
 
-def _counts(source: str, records: Sequence[ShardRecord]) -> SourceCounts:
-    mine = [record for record in records if record.source == source]
+def commit_small(
+    repo: Repository, draft: VersionDraft, *, author: str = "tester", transaction: str = "t"
+) -> Committed:
+    """Commits a draft at second 1,000 of the epoch."""
+    return commit_version(
+        repo,
+        draft,
+        author=author,
+        reason="a test",
+        input_roots=[],
+        time_seconds=1000.0,
+        transaction=transaction,
+    )
+
+
+def _write_shards(
+    repo: Repository,
+    source: str,
+    shards: Sequence[Lengths],
+    *,
+    base: Dataset | None,
+    file: str,
+    max_id: int,
+    seed: int,
+) -> list[ShardRecord]:
+    known = {s.name: s.num_shards for s in base.sources} if base else {}
+    written, first = [], 0
+    for number, lengths in enumerate(shards, start=known.get(source, 0)):
+        written.append(
+            repo.write_shard(
+                small_tokens(lengths, max_id=max_id, seed=seed + number),
+                source=source,
+                number=number,
+                docmap=small_docmap(lengths, source=source, file=file, first=first),
+                text_bytes=10 * len(lengths),
+            )
+        )
+        first += len(lengths)
+    return written
+
+
+def _counts(
+    source: str, shards: Sequence[ShardRecord], dropped: int, quarantined: int
+) -> SourceCounts:
     return SourceCounts(
         source=source,
-        kept=sum(record.num_documents for record in mine),
-        text_bytes=sum(record.text_bytes for record in mine),
+        kept=sum(shard.num_documents for shard in shards),
+        text_bytes=sum(shard.text_bytes for shard in shards),
+        bytes_in=1000,
+        dropped={"dedup_exact.duplicate": dropped} if dropped else {},
+        quarantined={"invalid_json": quarantined} if quarantined else {},
     )
+
+
+def _dropped(source: str, count: int) -> pa.Table:
+    file = "duplicates.jsonl"
+    hashes = [document_hash(b"%d" % n) for n in range(count)]
+    columns: dict[str, list[Any]] = {
+        "doc_id": [_doc_id(source, file, n, h) for n, h in enumerate(hashes)],
+        "content_hash": hashes,
+        "source": [source] * count,
+        "source_file": [file] * count,
+        "source_offset": [n * 100 for n in range(count)],
+        "source_length": [100] * count,
+        "stage": ["dedup_exact"] * count,
+        "rule": ["duplicate"] * count,
+        "survivor": [bytes(16)] * count,
+        "similarity": [1.0] * count,
+    }
+    return _table(columns, DROPPED, count)
+
+
+def _inputs(sources: Sequence[str], file: str) -> pa.Table:
+    return pa.table(
+        {
+            "source": _names(sources),
+            "file": pa.array([file] * len(sources), pa.string()),
+            "format": _names(["jsonl"] * len(sources)),
+            "size_bytes": pa.array([1000] * len(sources), pa.int64()),
+            "sha256": pa.array([bytes(32)] * len(sources), pa.binary(32)),
+            "num_records": pa.array([10] * len(sources), pa.int64()),
+            "num_blank_lines": pa.array([0] * len(sources), pa.int64()),
+            "truncated": pa.array([False] * len(sources)),
+        }
+    )
+
+
+def _signatures(sources: Sources, file: str) -> pa.Table:
+    rows: list[tuple[bytes, bytes]] = []
+    for name, shards in sources.items():
+        docmap = small_docmap([n for lengths in shards for n in lengths], source=name, file=file)
+        rows += zip(docmap["content_hash"].to_pylist(), docmap["doc_id"].to_pylist(), strict=True)
+    columns = {"key": [key for key, _ in rows], "doc_id": [doc_id for _, doc_id in rows]}
+    return _table(columns, SIGNATURES, len(rows))
+
+
+def _table(columns: Mapping[str, Sequence[object]], schema: pa.Schema, count: int) -> pa.Table:
+    arrays = []
+    for field in schema:
+        values = columns.get(field.name, [None] * count)
+        is_name = pa.types.is_dictionary(field.type)
+        arrays.append(_names(values) if is_name else pa.array(values, field.type))
+    return pa.table(arrays, names=schema.names)
+
+
+def _names(values: Sequence[object]) -> pa.Array:
+    return pa.array(values, pa.string()).dictionary_encode()
+
+
+def _doc_id(source: str, file: str, number: int, content: bytes) -> bytes:
+    return document_hash(hashed_tuple(source, file, number * 100, 100, content))
+
+
+def _url_hash(number: int) -> int:
+    return int.from_bytes(document_hash(b"%d" % number)[:8], "little")

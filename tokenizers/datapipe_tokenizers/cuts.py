@@ -21,8 +21,8 @@ REACH_CHARS = 512
 """How far a cut looks to both sides."""
 
 _SHIFTS = range(4)
-_WINDOWS = 16
-_CANDIDATES = 24
+_WINDOWS = 8
+_CANDIDATES = 4  # a window; each costs nine encodings of it
 
 Encode = Callable[[list[str]], list[list[int]]]
 WordStarts = Callable[[str], Sequence[int]]
@@ -63,18 +63,18 @@ def split_text(text: str, *, limit: int, encode: Encode, word_starts: WordStarts
     yield text[start:]
 
 
-def find_cut(
-    text: str, *, target: int, encode: Encode, word_starts: WordStarts
-) -> int | None:
+def find_cut(text: str, *, target: int, encode: Encode, word_starts: WordStarts) -> int | None:
     """Returns the first safe place found from `target` characters on, None if there is none near.
 
     `target` lies at least REACH_CHARS + 3 characters from the start.
     """
     for window in range(_WINDOWS):
         begin = target + window * REACH_CHARS
-        for place in word_starts(text[begin : begin + REACH_CHARS])[1 : 1 + _CANDIDATES]:
-            cut = begin + place
-            if not text[cut - 1].isspace() and cut_holds(text, cut, encode=encode):
+        words = text[begin : begin + REACH_CHARS]
+        for place in word_starts(words)[1 : 1 + _CANDIDATES]:
+            # Before the white space that leads to the word, so that none ends a piece.
+            cut = begin + len(words[:place].rstrip())
+            if cut > begin and cut_holds(text, cut, encode=encode):
                 return cut
     return None
 

@@ -1,12 +1,12 @@
 """Every error that datapipe_tokenizers raises on purpose, as one tree.
 
-    TokenizerError                             exit_code 2: the request can't be carried out as given
-    |- TokenizerFileError (OSError)            the path isn't there, can't be read, holds no tokenizer
-    |- TokenizerFormatError (ValueError)       the file isn't a tokenizer that can be read
-    |- EndOfTextError (ValueError)             no usable token that closes a document
-    |- TextError (ValueError)                  what was to be encoded isn't valid text
-    |- TrainingError (ValueError)              a tokenizer can't be trained from this
-    `- MissingPackageError (ImportError)       an optional package isn't installed
+    TokenizerError                       exit_code 2: it can't be carried out as given
+    |- TokenizerFileError (OSError)      the path isn't there, or holds no tokenizer
+    |- TokenizerFormatError (ValueError) the file isn't a tokenizer that can be read
+    |- EndOfTextError (ValueError)       no usable token that closes a document
+    |- TextError (ValueError)            what was to be encoded isn't valid text
+    |- TrainingError (ValueError)        a tokenizer can't be trained from this
+    `- MissingPackageError (ImportError) an optional package isn't installed
 
 A message has three parts: what happened, with the values; what follows; what to do.
 """

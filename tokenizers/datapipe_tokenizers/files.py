@@ -41,8 +41,8 @@ def _read_folder(folder: Path) -> dict[str, bytes]:
         listed = ", ".join(found[:8]) + (", ..." if len(found) > 8 else "") if found else "nothing"
         raise TokenizerFileError(
             f"folder {folder} has no {TOKENIZER_JSON} (found: {listed}); only Hugging Face's "
-            f"{TOKENIZER_JSON} can be read. Name the folder or file that has one, or convert the "
-            "tokenizer with `transformers`: AutoTokenizer.from_pretrained(...).save_pretrained(...)",
+            f"{TOKENIZER_JSON} can be read. Name a folder that has one, or convert the tokenizer "
+            "with `transformers`: AutoTokenizer.from_pretrained(...).save_pretrained(...)",
             path=str(folder),
         )
     names = [name for name in COMPANIONS if (folder / name).is_file()]

@@ -29,6 +29,9 @@ __all__ = ["HuggingFaceEncoder", "HuggingFaceFile", "import_tokenizers", "use_ow
 BATCH_BYTES = 1 << 20
 """Text given to the encoder at once; costs it about 120 times as much memory."""
 
+MAX_ID = (1 << 24) - 1
+"""Larger ids are taken for damage: tables by id are made, and no vocabulary is near it."""
+
 Ids = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
 
@@ -88,10 +91,9 @@ class HuggingFaceFile:
         ids = tokenizer.get_vocab(with_added_tokens=True)
         added = tokenizer.get_added_tokens_decoder()
         byte_level = _is_byte_level(config)
-        tokens = {number: piece_bytes(piece, byte_level=byte_level) for piece, number in ids.items()}
-        tokens |= {number: token.content.encode() for number, token in added.items()}
-        if not tokens:
-            raise TokenizerFormatError("the tokenizer's vocabulary is empty; nothing can be encoded")
+        tokens = {n: piece_bytes(piece, byte_level=byte_level) for piece, n in ids.items()}
+        tokens |= {n: token.content.encode() for n, token in added.items()}
+        _check_ids(tokens)
         specials = {token.content: n for n, token in sorted(added.items()) if token.special}
         return cls(
             data=data,
@@ -242,9 +244,9 @@ def _parse_config(data: bytes) -> dict[str, Any]:
 def _load(data: bytes) -> HFTokenizer:
     try:
         tokenizer: HFTokenizer = import_tokenizers().Tokenizer.from_buffer(data)
-    except MissingPackageError:
+    except (MissingPackageError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:  # the library raises bare Exception
+    except BaseException as error:  # a panic inside the library isn't an Exception
         version = import_tokenizers().__version__
         raise TokenizerFormatError(
             f"Hugging Face `tokenizers` {version} can't read the tokenizer: {error}. "
@@ -261,6 +263,16 @@ def _as_plain_text(tokenizer: HFTokenizer) -> HFTokenizer:
     if getattr(tokenizer.model, "dropout", None):
         tokenizer.model.dropout = None
     return tokenizer
+
+
+def _check_ids(tokens: Mapping[int, bytes]) -> None:
+    if not tokens:
+        raise TokenizerFormatError("the tokenizer has no tokens, so nothing can be encoded")
+    if max(tokens) > MAX_ID:
+        raise TokenizerFormatError(
+            f"the tokenizer has a token with id {max(tokens):,}; ids up to {MAX_ID:,} can be used. "
+            "Its file is damaged; use another one"
+        )
 
 
 def _dump(config: dict[str, Any]) -> bytes:
@@ -294,7 +306,9 @@ def _as_python(texts: pa.LargeStringArray) -> list[str]:
 def _encode_all(tokenizer: HFTokenizer, texts: list[str]) -> list[list[int]]:
     try:
         encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-    except Exception as error:  # the library raises bare Exception
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic inside the library isn't an Exception
         raise TokenizerFormatError(
             f"the tokenizer can't encode a text: {error}. Its file is incomplete; use another one"
         ) from error

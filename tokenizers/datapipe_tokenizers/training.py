@@ -57,8 +57,7 @@ def train_bpe(
 def _check(vocab_size: int, special_tokens: Sequence[str]) -> None:
     if "" in special_tokens or len(set(special_tokens)) != len(special_tokens):
         raise TrainingError(
-            f"special tokens {list(special_tokens)} hold an empty or repeated one; "
-            "give each once"
+            f"special tokens {list(special_tokens)} hold an empty or repeated one; give each once"
         )
     smallest = _NUM_BYTES + len(special_tokens)
     if vocab_size < smallest:

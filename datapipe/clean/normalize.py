@@ -1,0 +1,112 @@
+"""Normalising text: one Unicode form, one line end, no control characters.
+
+Only texts that need it are touched: two scans over the UTF-8 buffers find them. Measured on the
+books, poetry, manual pages and kernel documentation of the tests, MB/s of text on one core:
+@MEASURED@.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datapipe.clean.dropped import dropped_rows
+
+__all__ = ["Normalize", "NormalizeOptions"]
+
+_FORMS = ("NFC", "none")
+_CONTROLS = ("strip", "keep")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NormalizeOptions:
+    """What `normalize` does."""
+
+    unicode: Literal["NFC", "none"] = "NFC"
+    """NFC: canonical composition; the same visible text becomes the same code points."""
+    control_characters: Literal["strip", "keep"] = "strip"
+    """strip: characters of Unicode's class Cc other than tab and line feed are taken out."""
+
+    def __post_init__(self) -> None:
+        if self.unicode not in _FORMS or self.control_characters not in _CONTROLS:
+            raise ValueError(f"unicode is one of {_FORMS}, control_characters one of {_CONTROLS}")
+
+
+class Normalize:
+    """Changes texts, drops none, and does nothing to a text that it has changed before.
+
+    In this order: CR LF and CR become LF; control characters go; byte order marks at the start go;
+    NFC. The Unicode tables are those of this Python.
+    """
+
+    name = "normalize"
+    version = 1
+
+    def __init__(self, options: NormalizeOptions | None = None) -> None:
+        self._options = options or NormalizeOptions()
+        # NEL (U+0085) is a control character like the others, not a line end.
+        strip = r"\x00-\x08\x0B-\x1F\x7F-\x{9F}" if self._strips else ""
+        self._marked = rf"^\x{{FEFF}}|[\r{strip}]"
+        self._stripped = r"[\x00-\x08\x0B-\x1F\x7F-\x{9F}]"
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """All options, as JSON values."""
+        return asdict(self._options)
+
+    @property
+    def _strips(self) -> bool:
+        return self._options.control_characters == "strip"
+
+    def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Table]:
+        """Returns the batch with normalised texts, and no DROPPED rows."""
+        texts = batch.column("text")
+        changed = self.texts(texts)
+        nothing = dropped_rows(batch.slice(0, 0), stage=self.name, rule="")
+        if changed is texts:
+            return batch, nothing
+        index = batch.schema.get_field_index("text")
+        return batch.set_column(index, batch.schema.field(index), changed), nothing
+
+    def texts(self, texts: pa.Array) -> pa.Array:
+        """Returns a large_string array normalised; the very same one if nothing changes."""
+        marked = pc.match_substring_regex(texts, self._marked)
+        if marked.true_count:
+            texts = _replaced(texts, marked, self._cleaned(texts.filter(marked)))
+        return self._composed(texts) if self._options.unicode == "NFC" else texts
+
+    def _cleaned(self, texts: pa.Array) -> pa.Array:
+        texts = pc.replace_substring(texts, "\r\n", "\n")
+        texts = pc.replace_substring(texts, "\r", "\n")
+        if self._strips:
+            controlled = pc.match_substring_regex(texts, self._stripped)
+            if controlled.true_count:
+                stripped = pc.replace_substring_regex(texts.filter(controlled), self._stripped, "")
+                texts = _replaced(texts, controlled, stripped)
+        return pc.utf8_ltrim(texts, "\ufeff")
+
+    def _composed(self, texts: pa.Array) -> pa.Array:
+        """Returns the texts in NFC; Python's quick check runs 10 times as fast as Arrow's NFC."""
+        rows = np.flatnonzero(~pc.string_is_ascii(texts).to_numpy(zero_copy_only=False))
+        given = texts.take(pa.array(rows)).to_pylist()
+        composed = [unicodedata.normalize("NFC", text) for text in given]
+        other = [
+            i for i, (a, b) in enumerate(zip(given, composed, strict=True)) if a is not b and a != b
+        ]
+        if not other:
+            return texts
+        mask = np.zeros(len(texts), dtype=bool)
+        mask[rows[other]] = True
+        changed = pa.array([composed[i] for i in other], texts.type)
+        return _replaced(texts, pa.array(mask), changed)
+
+
+def _replaced(texts: pa.Array, mask: pa.Array, new: pa.Array) -> pa.Array:
+    """Returns `texts` with the masked ones taken from `new`, in order."""
+    return new if len(new) == len(texts) else pc.replace_with_mask(texts, mask, new)

@@ -1,0 +1,34 @@
+"""What a build is to do: the recipe's model, its YAML, its presets.
+
+Owns names, types and defaults of a recipe; knows nothing of how any of it is carried out.
+"""
+
+from datapipe.recipe.fields import FieldPath, Fields, parse_path
+from datapipe.recipe.load import load_recipe
+from datapipe.recipe.model import (
+    Guards,
+    Input,
+    Output,
+    Recipe,
+    StageSpec,
+    Tokenize,
+)
+from datapipe.recipe.presets import DEFAULT_STAGES, bare_recipe, starter_recipe
+from datapipe.recipe.sizes import parse_size
+
+__all__ = [
+    "DEFAULT_STAGES",
+    "FieldPath",
+    "Fields",
+    "Guards",
+    "Input",
+    "Output",
+    "Recipe",
+    "StageSpec",
+    "Tokenize",
+    "bare_recipe",
+    "load_recipe",
+    "parse_path",
+    "parse_size",
+    "starter_recipe",
+]

@@ -1,0 +1,201 @@
+"""The recipe as typed objects; `docs/recipe.md` describes every key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
+
+from datapipe.recipe.fields import Fields
+from datapipe.recipe.sizes import parse_size
+
+__all__ = [
+    "STAGE_OPTIONS",
+    "Guards",
+    "Input",
+    "Output",
+    "Recipe",
+    "StageSpec",
+    "Tokenize",
+]
+
+_WILDCARDS = frozenset("*?[")
+
+# A source's name stands before "@split" and behind "dataset/" in mixtures.
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+Text = Annotated[str, StringConstraints(min_length=1)]
+Size = Annotated[int, BeforeValidator(parse_size)]
+Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Input(_Model):
+    """Some files, and what they are."""
+
+    source: Name
+    """The mixture component that the documents belong to."""
+    paths: Annotated[list[Text], Field(min_length=1)]
+    """Files, folders and patterns; relative ones are relative to the recipe."""
+    format: Literal["jsonl", "parquet", "text"] | None = None
+    """None: seen from name and content."""
+    licence: Text | None = None
+    """Of every document, as an SPDX expression; None: not known."""
+    fields: Fields = Fields()
+    root: Text | None = None
+    """Folder that file names are relative to; None: the deepest one common to `paths`."""
+
+    @field_validator("paths", mode="before")
+    @classmethod
+    def _one_path(cls, paths: object) -> object:
+        return [paths] if isinstance(paths, str) else paths
+
+
+class NormalizeSpec(_Model):
+    """Options of the stage `normalize`."""
+
+    unicode: Literal["NFC", "none"] = "NFC"
+    control_characters: Literal["strip", "keep"] = "strip"
+
+
+class _NoOptions(_Model):
+    """Options of a stage without any."""
+
+
+STAGE_OPTIONS: Mapping[str, type[BaseModel]] = {
+    "normalize": NormalizeSpec,
+    "drop_empty": _NoOptions,
+    "dedup_exact": _NoOptions,
+}
+"""Every stage that a recipe may name, with its options."""
+
+
+class StageSpec(_Model):
+    """One stage: its name and all its options."""
+
+    name: str
+    options: dict[str, Any]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_recipe(cls, entry: object) -> object:
+        if isinstance(entry, str):
+            entry = {entry: {}}
+        if isinstance(entry, dict) and len(entry) == 1:
+            (name, options), *_ = entry.items()
+            if name in STAGE_OPTIONS:
+                spec = STAGE_OPTIONS[name].model_validate(options or {})
+                return {"name": name, "options": spec.model_dump()}
+        if not isinstance(entry, dict) or set(entry) != {"name", "options"}:
+            raise ValueError("a stage is one name, with its options in braces behind a colon")
+        return entry
+
+
+class Tokenize(_Model):
+    """How texts become token ids."""
+
+    tokenizer: Text | None = None
+    """A folder or a tokenizer.json, relative to the recipe; None: given with the command."""
+    eos: Text | None = None
+    """The token that ends a document; None: the one that the tokenizer names."""
+    append_eos: bool = True
+    """Whether every document is closed with it."""
+
+
+class Output(_Model):
+    """What the dataset looks like."""
+
+    shard_bytes: Annotated[Size, Field(ge=1024, le=1 << 36)] = 64 << 20
+    """Bytes of one token shard, about."""
+    shuffle_seed: Annotated[int, Field(ge=0, lt=1 << 53)] = 0
+    """Documents lie in the order of a hash of this and their text."""
+
+
+class Guards(_Model):
+    """What stops a build before it commits."""
+
+    max_quarantined_fraction: Fraction = 0.001
+    """Records that can't be read, of all records; from 10 such records on."""
+    max_dropped_fraction_per_source: Fraction = 0.9
+    """Documents that stages remove, of all of a source."""
+
+
+class Recipe(_Model):
+    """What a build is to do. Paths are as the program can open them."""
+
+    name: Name
+    inputs: Annotated[list[Input], Field(min_length=1)]
+    stages: list[StageSpec] = []
+    tokenize: Tokenize = Tokenize()
+    output: Output = Output()
+    guards: Guards = Guards()
+
+    @field_validator("stages")
+    @classmethod
+    def _each_once(cls, stages: list[StageSpec]) -> list[StageSpec]:
+        names = [stage.name for stage in stages]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{twice} is there twice; leave one out")
+        return stages
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of the sources, each once, in the order of the inputs."""
+        return list(dict.fromkeys(entry.source for entry in self.inputs))
+
+    def resolved(self, *, tokenizer: str | None = None) -> dict[str, Any]:
+        """Returns the recipe as JSON values with every default filled in.
+
+        Where data and tokenizer lie isn't in it: paths are kept from the folder on that an entry's
+        paths have in common, so the same recipe means the same wherever its data is.
+
+        Args:
+            tokenizer: what stands for the tokenizer, a digest.
+        """
+        resolved = self.model_dump(mode="json")
+        resolved["stages"] = [{stage.name: stage.options} for stage in self.stages]
+        resolved["tokenize"]["tokenizer"] = tokenizer
+        for entry in resolved["inputs"]:
+            root = entry.pop("root")
+            entry["paths"] = _below(entry["paths"], root)
+        return {key: _without_whole_floats(value) for key, value in resolved.items()}
+
+
+def _below(paths: list[str], root: str | None) -> list[str]:
+    """Returns the paths from `root` on, or from the deepest folder that they share."""
+    parts = [PurePosixPath(path).parts for path in paths]
+    if root is not None:
+        top = PurePosixPath(root).parts
+        return ["/".join(p[len(top) :] if p[: len(top)] == top else p[-1:]) for p in parts]
+    fixed = [_folder(path) for path in parts]
+    shared = 0
+    while all(len(path) > shared for path in fixed) and len({path[shared] for path in fixed}) == 1:
+        shared += 1
+    return ["/".join(path[shared:]) for path in parts]
+
+
+def _folder(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the parts before the first wildcard, or all but the last."""
+    wild = next((i for i, part in enumerate(parts) if _WILDCARDS & set(part)), len(parts))
+    return parts[: min(wild, len(parts) - 1)]
+
+
+def _without_whole_floats(value: Any) -> Any:
+    """Returns the value with floats that are integers as integers: canonical JSON has one form."""
+    if isinstance(value, dict):
+        return {key: _without_whole_floats(item) for key, item in value.items()}
+    return int(value) if isinstance(value, float) and math.floor(value) == value else value

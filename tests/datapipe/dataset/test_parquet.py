@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datapipe.dataset.layout import TABLE_KINDS
+from datapipe.dataset.parquet import conform, decode_table, encode_table
+from datapipe.dataset.tables import DOCMAP, SHARDS
+from datapipe.errors import DamagedError
+from datapipe.testing import small_docmap
+
+DOCUMENTS = small_docmap([3, 1, 4, 1, 5, 9, 2, 6], source="web")
+
+
+def encoded(table: pa.Table) -> bytes:
+    return bytes(encode_table(conform(table, DOCMAP)))
+
+
+@given(st.lists(st.integers(0, 8), max_size=4), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_bytes_do_not_depend_on_chunks(cuts: list[int], unify: bool) -> None:
+    bounds = [0, *sorted(cuts), 8]
+    slices = [DOCUMENTS.slice(a, b - a) for a, b in itertools.pairwise(bounds)]
+    parts = [pa.Table.from_pylist(part.to_pylist(), schema=DOCMAP) for part in slices]
+    table = pa.concat_tables(parts)
+    assert encoded(table.unify_dictionaries() if unify else table) == encoded(DOCUMENTS)
+
+
+def test_bytes_do_not_depend_on_types_that_say_the_same() -> None:
+    plain = conform(DOCUMENTS, DOCMAP)
+    assert encoded(plain) == encoded(DOCUMENTS.select(DOCUMENTS.column_names[::-1]))
+    assert encoded(plain.replace_schema_metadata({"pandas": "{}"})) == encoded(DOCUMENTS)
+
+
+def test_tables_come_back_in_their_types() -> None:
+    table = decode_table(encoded(DOCUMENTS), DOCMAP, path="docmap/x")
+    assert table.schema.equals(DOCMAP)
+    assert table.to_pylist() == DOCUMENTS.to_pylist()
+
+
+@pytest.mark.parametrize("kind", TABLE_KINDS.values(), ids=lambda kind: kind.name)
+def test_every_table_survives_without_rows(kind: object) -> None:
+    schema = getattr(kind, "schema")  # noqa: B009
+    data = bytes(encode_table(conform(schema.empty_table(), schema)))
+    assert decode_table(data, schema, path="x").schema.equals(schema)
+
+
+def test_no_metadata_of_writers_is_in_the_file() -> None:
+    file = pq.ParquetFile(pa.BufferReader(encoded(DOCUMENTS)))
+    assert file.metadata.metadata is None
+    assert file.schema.names == DOCMAP.names
+    assert file.metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_a_missing_column_is_named() -> None:
+    with pytest.raises(ValueError, match="lacks the columns num_tokens, source_file"):
+        conform(DOCUMENTS.drop_columns(["source_file", "num_tokens"]), DOCMAP)
+
+
+def test_a_null_where_none_may_be_is_refused() -> None:
+    nulls = pa.array([None] * 8, pa.int64())
+    with pytest.raises(ValueError, match="column num_tokens has 8 nulls and may have none"):
+        conform(DOCUMENTS.set_column(3, "num_tokens", nulls), DOCMAP)
+
+
+def test_a_column_of_another_type_is_refused() -> None:
+    words = pa.array(["word"] * 8)
+    with pytest.raises(ValueError, match=r"column num_tokens is string, and can't become int64"):
+        conform(DOCUMENTS.set_column(3, "num_tokens", words), DOCMAP)
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", encoded(DOCUMENTS)[:-9]], ids=["0", "4", "cut"])
+def test_what_is_not_parquet_is_damage(data: bytes) -> None:
+    with pytest.raises(DamagedError, match="docmap/x can't be read as its table"):
+        decode_table(data, DOCMAP, path="docmap/x")
+
+
+def test_another_table_is_damage() -> None:
+    with pytest.raises(DamagedError, match="docmap/x can't be read as its table"):
+        decode_table(encoded(DOCUMENTS), SHARDS, path="docmap/x")
+
+
+def test_a_docmap_row_takes_less_than_60_bytes() -> None:
+    lengths = [500 + n % 977 for n in range(20_000)]
+    data = encoded(small_docmap(lengths, source="web"))
+    assert len(data) / len(lengths) < 60

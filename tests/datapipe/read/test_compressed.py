@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import gzip
+import io
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datapipe.read.damage import StreamDamage
+from datapipe.read.gzip_stream import gunzip
+from datapipe.read.zstd_stream import unzstd
+from datapipe.testing import Reading
+
+Read = Callable[..., Reading]
+Unpack = Callable[[Iterator[bytes]], Iterator[bytes]]
+
+
+def gz(data: bytes, level: int = 6) -> bytes:
+    return gzip.compress(data, compresslevel=level, mtime=0)
+
+
+def gz_with_header_fields(data: bytes) -> bytes:
+    out = io.BytesIO()
+    with gzip.GzipFile("a name.jsonl", "wb", fileobj=out, mtime=7) as file:
+        file.write(data)
+    return out.getvalue()
+
+
+def zst(data: bytes, *, checksum: bool = False, size: bool = True, level: int = 3) -> bytes:
+    packer = zstandard.ZstdCompressor(
+        level=level, write_checksum=checksum, write_content_size=size
+    )
+    return packer.compress(data)
+
+
+def zst_streamed(data: bytes) -> bytes:
+    packer = zstandard.ZstdCompressor(level=1).compressobj()
+    return packer.compress(data) + packer.flush()
+
+
+def zst_long(data: bytes) -> bytes:
+    parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=30)
+    packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    return packer.compress(data) + packer.flush()
+
+
+def skippable(data: bytes, number: int = 0) -> bytes:
+    return bytes([0x50 + number, 0x2A, 0x4D, 0x18]) + len(data).to_bytes(4, "little") + data
+
+
+LINES = b"".join(b'{"text":"number %d"}\n' % i for i in range(2000))
+A, B = LINES[:20_000], LINES[20_000:]
+
+
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [
+        ("a.jsonl.gz", gz(LINES)),
+        ("a.jsonl.gz", gz(LINES, 0)),
+        ("a.jsonl.gz", gz_with_header_fields(LINES)),
+        ("a.jsonl.gz", gz(A) + gz(B)),
+        ("a.jsonl.gz", gz(b"") + gz(A) + gz(b"") + gz(B) + gz(b"")),
+        ("a.jsonl.gz", b"".join(gz(LINES[i : i + 999]) for i in range(0, len(LINES), 999))),
+        ("a.jsonl.gz", gz(A) + b"\0" * 512 + gz(B) + b"\0" * 300_000),
+        ("a.jsonl.zst", zst(LINES)),
+        ("a.jsonl.zst", zst(LINES, checksum=True, size=False)),
+        ("a.jsonl.zst", zst_streamed(LINES)),
+        ("a.jsonl.zst", zst_long(LINES)),
+        ("a.jsonl.zst", zst(A) + zst(B, checksum=True)),
+        ("a.jsonl.zst", b"".join(zst(LINES[i : i + 999]) for i in range(0, len(LINES), 999))),
+        ("a.jsonl.zst", skippable(b"head") + zst(A) + skippable(b"", 15) + zst(B) + skippable(A)),
+        ("a.jsonl.zst", zst(b"") + zst(A) + zst(b"") + zst(B)),
+        ("a.jsonl.zst", zst(LINES) + b"\0" * 100_000),
+        ("a.jsonl", gz(LINES)),
+        ("a.jsonl", zst(LINES)),
+        ("a.jsonl.gz", zst(LINES)),
+        ("a.jsonl.zst", gz(LINES)),
+        ("a.jsonl.gz", LINES),
+        ("a", gz(LINES)),
+        ("a.gz", zst(LINES)),
+    ],
+    ids=[
+        "gzip", "stored", "header fields", "two members", "empty members", "members inside lines",
+        "padding", "zstd", "checksum, no size", "streamed", "long window", "two frames",
+        "frames inside lines", "skippable frames", "empty frames", "zstd padding", "name says plain",
+        "name says plain, zstd", "name says gzip, is zstd", "name says zstd, is gzip",
+        "name says gzip, is plain", "no name", "only .gz",
+    ],
+)  # fmt: skip
+def test_every_legal_shape_is_read(read: Read, name: str, packed: bytes) -> None:
+    reading = read(name, packed)
+    plain = read("plain.jsonl", LINES)
+    assert (reading.texts, reading.places) == (plain.texts, plain.places)
+    assert not reading.quarantined
+    assert not reading.truncated
+
+
+@pytest.mark.parametrize("packed", [gz(b""), zst(b""), skippable(b"x"), b""])
+def test_nothing_packed_is_no_record(read: Read, packed: bytes) -> None:
+    assert read("a.jsonl.gz", packed) == Reading()
+
+
+def test_a_dictionary_that_isnt_there_is_damage(read: Read) -> None:
+    dictionary = zstandard.train_dictionary(2000, [b"number %d" % i for i in range(3000)])
+    packed = zstandard.ZstdCompressor(dict_data=dictionary).compress(LINES)
+    reading = read("a.jsonl.zst", packed)
+    assert (reading.errors, reading.truncated) == (["corrupt_zstd"], True)
+
+
+@pytest.mark.parametrize(
+    ("name", "packed", "garbage"),
+    [
+        ("a.jsonl.gz", gz(LINES), b"garbage"),
+        ("a.jsonl.gz", gz(LINES) + b"\0\0", b"\x1f\x8b\x07 not a member"),
+        ("a.jsonl.gz", gz(A) + gz(B), b'{"text":"plain"}\n'),
+        ("a.jsonl.zst", zst(LINES), b"garbage"),
+        ("a.jsonl.zst", zst(LINES), b"\0\0\0\0garbage"),
+    ],
+)
+def test_garbage_behind_the_data_is_quarantined_and_the_data_is_whole(
+    read: Read, name: str, packed: bytes, garbage: bytes
+) -> None:
+    reading = read(name, packed + garbage)
+    assert reading.texts == read("plain.jsonl", LINES).texts
+    (row,) = reading.quarantined
+    assert (row["error"], row["raw"].lstrip(b"\0")) == ("trailing_garbage", garbage.lstrip(b"\0"))
+    assert row["source_offset"] == len(LINES)
+    assert not reading.truncated
+
+
+SMALL = b"".join(b'{"text":"%d"}\n' % (i * 7919 % 1000) for i in range(40))
+PACKED = {
+    "gzip": (gz(SMALL), gunzip),
+    "gzip members": (gz(SMALL[:111]) + gz(SMALL[111:]), gunzip),
+    "zstd": (zst(SMALL, checksum=True), unzstd),
+    "zstd frames": (zst(SMALL[:111]) + skippable(b"x" * 9) + zst(SMALL[111:]), unzstd),
+}
+PACKINGS = pytest.mark.parametrize("packing", PACKED)
+
+
+@PACKINGS
+def test_every_cut_gives_exactly_the_whole_records_before_it(read: Read, packing: str) -> None:
+    packed, unpack = PACKED[packing]
+    ends = _ends_of_members(packing)
+    plain = read("plain.jsonl", SMALL)
+    for cut in range(1, len(packed)):
+        reading = read("a.jsonl.gz", packed[:cut])
+        available = _available(packed[:cut], unpack)
+        assert reading.texts == plain.texts[: available.count(b"\n")], cut
+        assert reading.truncated == (cut not in ends or not available.endswith(b"\n")), cut
+        assert len(reading.quarantined) == reading.truncated, cut
+
+
+def _ends_of_members(packing: str) -> list[int]:
+    first = {"gzip members": len(gz(SMALL[:111])), "zstd frames": len(zst(SMALL[:111]))}
+    end = first.get(packing, 0)
+    return [end, end + 17] if packing == "zstd frames" else [end]
+
+
+def _available(packed: bytes, unpack: Unpack) -> bytes:
+    """What the plainest use of the library gives of a cut file."""
+    if unpack is unzstd:
+        output = b""
+        while packed[:4] in (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18"):
+            if packed[0] == 0x50:
+                packed = packed[17:]
+                continue
+            decoder = zstandard.ZstdDecompressor().decompressobj()
+            output += decoder.decompress(packed)
+            packed = decoder.unused_data
+        return output
+    output = b""
+    while packed:
+        state = zlib.decompressobj(31)
+        output += state.decompress(packed) + state.flush()
+        packed = state.unused_data
+    return output
+
+
+@PACKINGS
+@settings(max_examples=60, deadline=None)
+@given(place=st.integers(0, 10_000), bit=st.integers(0, 7), size=st.integers(1, 50))
+def test_a_flipped_bit_never_loses_the_records_before_it(
+    packing: str, place: int, bit: int, size: int
+) -> None:
+    packed, unpack = PACKED[packing]
+    place %= len(packed)
+    broken = bytearray(packed)
+    broken[place] ^= 1 << bit
+    chunks = (bytes(broken[i : i + size]) for i in range(0, len(broken), size))
+    output = b""
+    try:
+        for piece in unpack(chunks):
+            output += piece
+    except StreamDamage:
+        pass
+    before = _available(packed[:place], unpack) if place >= 4 else b""
+    assert output.startswith(before[: len(before)])
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 1000])
+@PACKINGS
+def test_the_size_of_chunks_doesnt_matter(packing: str, chunk_bytes: int) -> None:
+    packed, unpack = PACKED[packing]
+    chunks = (packed[i : i + chunk_bytes] for i in range(0, len(packed), chunk_bytes))
+    assert b"".join(unpack(chunks)) == SMALL
+
+
+@pytest.mark.parametrize(
+    ("packed", "unpack", "error"),
+    [
+        (gz(LINES)[:-8] + b"\1" * 8, gunzip, "corrupt_gzip"),
+        (zst(LINES, checksum=True)[:-4] + b"\1" * 4, unzstd, "corrupt_zstd"),
+    ],
+    ids=["gzip", "zstd"],
+)
+def test_a_wrong_checksum_is_damage_behind_all_the_data(
+    packed: bytes, unpack: Unpack, error: str
+) -> None:
+    output = []
+    with pytest.raises(StreamDamage) as caught:
+        output += unpack(iter([packed]))
+    assert caught.value.error == error
+
+
+def test_records_before_a_wrong_checksum_are_read(read: Read) -> None:
+    for packed in (gz(LINES)[:-8] + b"\1" * 8, zst(LINES, checksum=True)[:-4] + b"\1" * 4):
+        reading = read("a.jsonl.gz", packed)
+        assert len(reading.texts) == 2000
+        assert len(reading.quarantined) == 1
+
+
+@pytest.mark.parametrize("pack", [gz, zst], ids=["gzip", "zstd"])
+def test_a_bomb_costs_no_memory(read: Read, pack: Callable[[bytes], bytes]) -> None:
+    packed = pack(b'{"text":"' + b" " * 50_000_000 + b'"}\n{"text":"after"}\n')
+    tracemalloc.start()
+    reading = read("a.jsonl.gz", packed, max_record_bytes=1_000_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (reading.texts, reading.errors) == (["after"], ["record_too_large"])
+    assert peak < 16_000_000

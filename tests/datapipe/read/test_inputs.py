@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from datapipe.errors import FailedError, InputError
+from datapipe.read import (
+    InputFile,
+    detect_format,
+    ensure_distinct,
+    input_sha256,
+    list_inputs,
+    plan_ranges,
+    read_range,
+)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in [
+        "a.jsonl", "b/a.jsonl", "b/c/d.jsonl.gz", "b/e.txt", ".hidden.jsonl", ".git/config", "b/.x",
+        "part-0/x.jsonl", "part-1/x.jsonl", "we[ird].jsonl",
+    ]:  # fmt: skip
+        path = tmp_path / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * len(name))
+    return tmp_path / "in"
+
+
+ALL = [
+    "a.jsonl", "b/a.jsonl", "b/c/d.jsonl.gz", "b/e.txt", "part-0/x.jsonl", "part-1/x.jsonl",
+    "we[ird].jsonl",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["."], ALL),
+        (["a.jsonl"], ["a.jsonl"]),
+        (["b/a.jsonl"], ["a.jsonl"]),
+        (["a.jsonl", "b/a.jsonl"], ["a.jsonl", "b/a.jsonl"]),
+        (["b", "a.jsonl"], ["a.jsonl", "b/a.jsonl", "b/c/d.jsonl.gz", "b/e.txt"]),
+        (["*.jsonl"], ["a.jsonl", "we[ird].jsonl"]),
+        (["b/*.jsonl", "b/*.txt"], ["a.jsonl", "e.txt"]),
+        (["**/*.jsonl"], [name for name in ALL if name.endswith(".jsonl")]),
+        (["b/**/d.*"], ["c/d.jsonl.gz"]),
+        (["**"], ALL),
+        (["part-*"], ["part-0/x.jsonl", "part-1/x.jsonl"]),
+        (["part-[1-9]/*"], ["part-1/x.jsonl"]),
+        (["*/?.jsonl"], ["b/a.jsonl", "part-0/x.jsonl", "part-1/x.jsonl"]),
+        (["we[ird].jsonl"], ["we[ird].jsonl"]),
+        ([".hidden.jsonl"], [".hidden.jsonl"]),
+        ([".git"], ["config"]),
+        ([".h*"], [".hidden.jsonl"]),
+        (["b/../b/a.jsonl"], ["a.jsonl"]),
+    ],
+    ids=str,
+)
+def test_paths_folders_and_patterns_name_files(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, paths: list[str], expected: list[str]
+) -> None:
+    monkeypatch.chdir(tree)
+    relative = [file.relative for file in list_inputs(paths)]
+    absolute = [file.relative for file in list_inputs([f"{tree}/{path}" for path in paths])]
+    assert relative == absolute == expected
+
+
+def test_a_file_says_where_it_is_how_large_and_whether_it_was_named(tree: Path) -> None:
+    path = tree / "a.jsonl"
+    assert list_inputs([path]) == [
+        InputFile(path=str(path), relative="a.jsonl", size_bytes=7, named=True)
+    ]
+    assert not any(file.named for file in list_inputs([tree, ]))
+    assert list_inputs([path.as_uri()]) == list_inputs([path])
+
+
+def test_names_are_relative_to_the_root_that_is_given(tree: Path) -> None:
+    (file,) = list_inputs([tree / "b" / "a.jsonl"], root=tree.parent)
+    assert file.relative == "in/b/a.jsonl"
+    with pytest.raises(InputError, match=r"a\.jsonl doesn't lie below the root .*/b; change"):
+        list_inputs([tree / "a.jsonl"], root=tree / "b")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nowhere.jsonl", r"nowhere\.jsonl doesn't exist; check the path"),
+        ("*.parquet", r"\*\.parquet matches no file; check the path"),
+        ("empty", r"empty holds no file that isn't hidden; check the path"),
+        ("s3://bucket/x", "inputs at s3:// can't be read by this version"),
+        ("", "'' isn't a path"),
+    ],
+)
+def test_a_path_that_means_nothing_is_an_error(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, path: str, message: str
+) -> None:
+    monkeypatch.chdir(tree)
+    Path("empty").mkdir()
+    with pytest.raises(InputError, match=message):
+        list_inputs([path])
+
+
+def test_no_paths_are_an_error() -> None:
+    with pytest.raises(InputError, match="no input path is given"):
+        list_inputs([])
+
+
+def test_a_file_given_twice_is_an_error_naming_both_givers(tree: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.jsonl is given twice, by \S+/in and by \S+/a\.jsonl"):
+        list_inputs([tree, tree / "a.jsonl"])
+
+
+def test_two_files_of_one_name_in_a_source_are_an_error_naming_both(tree: Path) -> None:
+    files = list_inputs([tree / "part-0"]) + list_inputs([tree / "part-1"])
+    with pytest.raises(InputError, match=r"part-0/x\.jsonl and \S+part-1/x\.jsonl have the same na"):
+        ensure_distinct(files)
+
+
+def test_links_are_followed_and_cycles_end(tree: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "far.jsonl").write_bytes(b"")
+    (tree / "b" / "file.jsonl").symlink_to(other / "far.jsonl")
+    (tree / "b" / "folder").symlink_to(other)
+    (tree / "b" / "up").symlink_to(tree)
+    (tree / "b" / "self").symlink_to(tree / "b")
+    names = [file.relative for file in list_inputs([tree / "b"])]
+    assert {"file.jsonl", "folder/far.jsonl"} < set(names)
+    assert not [name for name in names if name.startswith("self/")]
+    assert "up/a.jsonl" in names
+    assert not [name for name in names if name.startswith("up/b/")]
+
+
+def test_a_broken_link_is_an_error(tree: Path) -> None:
+    (tree / "b" / "gone").symlink_to(tree / "nowhere")
+    with pytest.raises(InputError, match="gone is a broken link"):
+        list_inputs([tree])
+
+
+def test_a_pipe_is_left_out_of_a_folder_and_refused_by_name(tree: Path) -> None:
+    os.mkfifo(tree / "b" / "pipe")
+    assert "b/pipe" not in [file.relative for file in list_inputs([tree])]
+    with pytest.raises(InputError, match="pipe isn't a regular file"):
+        list_inputs([tree / "b" / "pipe"])
+
+
+def test_a_name_that_isnt_utf8_is_an_error(tree: Path) -> None:
+    Path(os.fsdecode(bytes(tree / "b") + b"/caf\xe9.txt")).write_bytes(b"")
+    with pytest.raises(InputError, match=r"caf\\xe9\.txt' isn't UTF-8"):
+        list_inputs([tree])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_or_folder_without_permission_fails_by_name(tree: Path) -> None:
+    (tree / "a.jsonl").chmod(0)
+    (file,) = list_inputs([tree / "a.jsonl"])
+    with pytest.raises(FailedError, match=r"a\.jsonl can't be read: permission denied"):
+        detect_format(file)
+    (tree / "b").chmod(0)
+    with pytest.raises(FailedError, match="b can't be listed"):
+        list_inputs([tree])
+
+
+def test_a_file_that_vanishes_or_changes_fails_by_name(tree: Path) -> None:
+    (file,) = list_inputs([tree / "a.jsonl"])
+    (part,) = plan_ranges(file, detect_format(file), target_bytes=100)
+    (tree / "a.jsonl").write_bytes(b"other")
+    with pytest.raises(FailedError, match=r"a\.jsonl had 7 bytes when it was listed and has 5 now"):
+        list(read_range(part, source="s"))
+    (tree / "a.jsonl").unlink()
+    with pytest.raises(FailedError, match=r"a\.jsonl can't be read: it is gone"):
+        list(read_range(part, source="s"))
+
+
+def test_the_digest_of_an_input_is_that_of_its_bytes(tree: Path) -> None:
+    (tree / "a.jsonl").write_bytes(b"abc")
+    (file,) = list_inputs([tree / "a.jsonl"])
+    assert input_sha256(file).hex().startswith("ba7816bf8f01cfea414140de5dae2223")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.zip", b"PK\x03\x04", "is a ZIP archive, which this version can't read; known formats: J"),
+        ("a.png", b"\x89PNG\r\n\x1a\n\0\0", "is binary data of an unknown format, which this version"),
+        ("a.csv", b"a,b", "is CSV, which"),
+        ("a.jsonl.xz", b"\xfd7zXZ\x00", "is xz, which"),
+    ],
+)  # fmt: skip
+def test_a_named_file_of_an_unknown_format_is_an_error(
+    tmp_path: Path, name: str, data: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    (file,) = list_inputs([tmp_path / name])
+    with pytest.raises(InputError, match=message):
+        detect_format(file)
+
+
+def test_an_unknown_declared_format_is_an_error(tree: Path) -> None:
+    (file,) = list_inputs([tree / "a.jsonl"])
+    with pytest.raises(InputError, match="'warc' is unknown; known: jsonl, parquet, text"):
+        detect_format(file, declared="warc")

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from datapipe.read import InputFile, detect_format, plan_ranges
+from datapipe.recipe import Fields
+from datapipe.testing import Reading
+
+Read = Callable[..., Reading]
+
+
+def parquet(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def texts(kind: pa.DataType, values: list[Any] | None = None) -> pa.Table:
+    column = pa.array(values or ["a", "b", "é"], pa.string())
+    if pa.types.is_dictionary(kind):
+        return pa.table({"text": column.dictionary_encode()})
+    return pa.table({"text": column.cast(kind)})
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.binary(),
+        pa.large_binary(),
+        pa.dictionary(pa.int32(), pa.string()),
+    ],
+    ids=str,
+)
+def test_texts_of_every_string_type_are_read(read: Read, kind: pa.DataType) -> None:
+    reading = read("a.parquet", parquet(texts(kind)))
+    assert reading.texts == ["a", "b", "é"]
+    assert reading.places == [(0, 0), (0, 1), (0, 2)]
+
+
+@pytest.mark.parametrize("target_bytes", [1, 300, 1 << 40])
+@pytest.mark.parametrize("batch_bytes", [1, 1 << 20])
+def test_row_groups_in_any_ranges_give_the_same_places(
+    read: Read, target_bytes: int, batch_bytes: int
+) -> None:
+    data = parquet(pa.table({"text": [f"t{i}" for i in range(25)]}), row_group_size=10)
+    reading = read("a.parquet", data, target_bytes=target_bytes, batch_bytes=batch_bytes)
+    assert reading.texts == [f"t{i}" for i in range(25)]
+    assert reading.places == [(i // 10, i % 10) for i in range(25)]
+
+
+def test_row_groups_are_put_together_up_to_the_target(tmp_path: Path) -> None:
+    table = pa.table({"text": [f"{i:0100d}" for i in range(40)]})
+    data = parquet(table, row_group_size=10, use_dictionary=False, compression="none")
+    path = tmp_path / "a.parquet"
+    path.write_bytes(data)
+    file = InputFile(path=str(path), relative="a.parquet", size_bytes=len(data))
+    parts = plan_ranges(file, detect_format(file), target_bytes=3500)
+    assert [(part.start, part.end) for part in parts] == [(0, 2), (2, 4)]
+
+
+def test_attributes_of_many_types_are_taken(read: Read) -> None:
+    table = pa.table(
+        {
+            "text": ["a", "b"],
+            "id": pa.array([1 << 60, None], pa.int64()),
+            "url": pa.array(["u", None]).dictionary_encode(),
+            "date": pa.array([-1, None], pa.timestamp("ms")),
+            "language": pa.array(["en", None]),
+        }
+    )
+    first, second = read("a.parquet", parquet(table), licence="MIT").documents
+    assert (first["record_id"], first["url"], first["language"]) == (str(1 << 60), "u", "en")
+    assert (first["crawled_at"], first["licence"]) == (datetime.fromtimestamp(-1, UTC), "MIT")
+    assert (second["record_id"], second["url"], second["crawled_at"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array(["2024-01-02", "never"]), [datetime(2024, 1, 2, tzinfo=UTC), None]),
+        (pa.array([date(1969, 12, 31), None]), [datetime(1969, 12, 31, tzinfo=UTC), None]),
+        (pa.array([date(1969, 12, 31), None], pa.date64()), [datetime(1969, 12, 31, tzinfo=UTC), None]),
+        (pa.array([1_999, None], pa.timestamp("ms", tz="+05:00")), [datetime.fromtimestamp(1, UTC), None]),
+        (pa.array([-1, None], pa.timestamp("us")), [datetime.fromtimestamp(-1, UTC), None]),
+        (pa.array([5, None], pa.int64()), [None, None]),
+        (pa.array([None, None], pa.null()), [None, None]),
+    ],
+    ids=["strings", "date32", "date64", "zone", "before 1970", "integers", "nulls"],
+)  # fmt: skip
+def test_dates_of_many_types_are_seconds(
+    read: Read, column: pa.Array, expected: list[datetime | None]
+) -> None:
+    reading = read("a.parquet", parquet(pa.table({"text": ["a", "b"], "date": column})))
+    assert [document["crawled_at"] for document in reading.documents] == expected
+
+
+def test_nested_fields_are_found_and_null_parents_are_null(read: Read) -> None:
+    rows = [{"text": "a", "id": 1}, None, {"text": None, "id": 2}, {"text": "d", "id": None}]
+    table = pa.table({"doc": rows, "text": ["no"] * 4})
+    fields = Fields(text="doc.text", id="doc.id")
+    reading = read("a.parquet", parquet(table), fields=fields)
+    assert reading.texts == ["a", "d"]
+    assert [document["record_id"] for document in reading.documents] == ["1", None]
+    assert [row["source_length"] for row in reading.quarantined] == [1, 2]
+
+
+def test_bad_rows_are_quarantined_by_row_and_others_survive(read: Read) -> None:
+    values = [b"a", None, b"\xff\xfe", b"x" * 50, b"", b"e"]
+    table = pa.table({"text": pa.array(values, pa.binary()), "id": list("012345")})
+    reading = read("a.parquet", parquet(table, row_group_size=4), max_record_bytes=20)
+    assert reading.texts == ["a", "", "e"]
+    assert [document["record_id"] for document in reading.documents] == ["0", "4", "5"]
+    found = [(r["error"], r["source_offset"], r["source_length"]) for r in reading.quarantined]
+    assert found == [("text_missing", 0, 1), ("invalid_utf8", 0, 2), ("record_too_large", 0, 3)]
+    assert [row["raw"] for row in reading.quarantined] == [b"", b"\xff\xfe", b"x" * 50]
+
+
+def test_a_string_column_that_lies_about_utf8_is_checked(read: Read) -> None:
+    lie = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xff"], pa.binary()).buffers())
+    reading = read("a.parquet", parquet(pa.table({"text": lie, "url": lie})))
+    assert (reading.texts, reading.errors) == (["ok"], ["invalid_utf8"])
+    assert reading.documents[0]["url"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("table", "error"),
+    [
+        (pa.table({"x": ["a", "b"]}), "text_missing"),
+        (pa.table({"text": pa.array([None, None], pa.null())}), "text_missing"),
+        (pa.table({"text": [1, 2]}), "text_not_string"),
+        (pa.table({"text": [["a"], ["b"]]}), "text_not_string"),
+    ],
+    ids=["no column", "nulls", "numbers", "lists"],
+)
+def test_a_column_that_cant_be_text_quarantines_every_row(
+    read: Read, table: pa.Table, error: str
+) -> None:
+    reading = read("a.parquet", parquet(table))
+    assert (reading.texts, reading.errors) == ([], [error, error])
+
+
+def test_no_rows_are_no_documents(read: Read) -> None:
+    empty = pa.table({"text": pa.array([], pa.string())})
+    assert read("a.parquet", parquet(empty)) == Reading()
+    assert read("a.parquet", b"") == Reading()
+
+
+def test_content_decides_where_the_name_lies(read: Read) -> None:
+    assert read("a.jsonl", parquet(texts(pa.string()))).texts == ["a", "b", "é"]
+    assert read("a.parquet", b'{"text":"a"}\n{"text":"b"}\n').texts == ["a", "b"]
+
+
+@pytest.mark.parametrize("cut", [4, 100, -1, -8])
+def test_a_truncated_file_is_one_quarantined_record(read: Read, cut: int) -> None:
+    reading = read("a.parquet", parquet(texts(pa.string()))[:cut])
+    assert (reading.texts, reading.errors, reading.truncated) == ([], ["corrupt_parquet"], True)
+
+
+@pytest.mark.parametrize("target_bytes", [1, 1 << 40])
+def test_a_damaged_row_group_leaves_the_others(read: Read, target_bytes: int) -> None:
+    table = pa.table({"text": [f"text number {i}" for i in range(30)]})
+    data = bytearray(
+        parquet(table, row_group_size=10, compression="zstd", write_page_checksum=True)
+    )
+    metadata = pq.ParquetFile(io.BytesIO(bytes(data))).metadata
+    column = metadata.row_group(1).column(0)
+    start = column.dictionary_page_offset
+    data[start + 30 : start + column.total_compressed_size] = b"\xff" * (
+        column.total_compressed_size - 30
+    )
+    reading = read("a.parquet", bytes(data), target_bytes=target_bytes)
+    assert reading.texts == [f"text number {i}" for i in range(30) if not 10 <= i < 20]
+    assert (reading.errors, reading.truncated) == (["corrupt_parquet"], True)
+    assert reading.quarantined[0]["source_offset"] == 1
