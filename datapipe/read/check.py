@@ -29,7 +29,6 @@ _USUAL_NAMES = ("content", "raw_content", "body", "article", "document", "markdo
 """What text is called where it isn't called text."""
 
 
-
 def check_fields(
     files: Sequence[InputFile], fields: Fields, source: str, *, declared: str | None = None
 ) -> None:

@@ -86,13 +86,23 @@ def ensure_distinct(files: Iterable[InputFile]) -> None:
 
 def _parse(given: str) -> _Entry:
     path = _local(given)
-    if os.path.lexists(path):
+    if _exists(path):
         return _Entry(given=given, base=path, pattern=())
     parts = path.parts
     wild = next((i for i, part in enumerate(parts) if _WILDCARDS & set(part)), None)
     if wild is None:
         raise InputError(f"{given} doesn't exist; check the path.")
     return _Entry(given=given, base=Path(*parts[:wild]), pattern=parts[wild:])
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise FailedError(f"{path} can't be read: {error.strerror}.") from error
+    return True
 
 
 def _local(given: str) -> Path:

@@ -149,10 +149,20 @@ def test_an_odd_record_is_read(read: Read, line: bytes, text: str) -> None:
         (b'{"text":"a"}\r{"text":"b"}\r', ["a", "b"], [(0, 12), (13, 12)], 0),
     ],
     ids=[
-        "nothing", "newline", "blank lines", "only a mark", "no last newline", "one", "blank between",
-        "CRLF", "CR CR LF", "byte order mark", "mark inside", "CR alone",
+        "nothing",
+        "newline",
+        "blank lines",
+        "only a mark",
+        "no last newline",
+        "one",
+        "blank between",
+        "CRLF",
+        "CR CR LF",
+        "byte order mark",
+        "mark inside",
+        "CR alone",
     ],
-)  # fmt: skip
+)
 def test_line_ends_and_marks(
     read: Read,
     data: bytes,
@@ -210,9 +220,13 @@ def test_attributes_of_other_types_count_as_absent(read: Read) -> None:
         (Fields(id="meta.id"), b'{"text":"a"}', ("a", None)),
         (Fields(id="url"), b'{"text":"a","url":"u"}', ("a", "u")),
         (Fields(id="text"), b'{"text":"a"}', ("a", "a")),
-        (Fields(id="meta", url="meta.url"), b'{"text":"a","meta":{"url":"u"}}', ("a", '{"url":"u"}')),
+        (
+            Fields(id="meta", url="meta.url"),
+            b'{"text":"a","meta":{"url":"u"}}',
+            ("a", '{"url":"u"}'),
+        ),
     ],
-)  # fmt: skip
+)
 def test_fields_are_found_by_path(
     read: Read, fields: Fields, line: bytes, expected: tuple[str, str | None]
 ) -> None:
