@@ -238,11 +238,10 @@ def test_the_size_of_chunks_doesnt_matter(packing: str, chunk_bytes: int) -> Non
 def test_a_wrong_checksum_is_damage_behind_all_the_data(
     packed: bytes, unpack: Unpack, error: str
 ) -> None:
-    output = b""
+    output: list[bytes] = []
     with pytest.raises(StreamDamage, match="damaged") as caught:
-        for piece in unpack(iter([packed])):
-            output += piece
-    assert (output, caught.value.error) == (LINES, error)
+        output.extend(unpack(iter([packed])))
+    assert (b"".join(output), caught.value.error) == (LINES, error)
 
 
 def test_records_before_a_wrong_checksum_are_read(read: Read) -> None:

@@ -259,6 +259,15 @@ def test_a_record_over_the_budget_is_quarantined_with_its_beginning(
     assert len(row["raw"]) >= 100_000
 
 
+@pytest.mark.parametrize(
+    "around", [b"\n", b"1\n", GOOD + b"\n"], ids=["blank", "numbers", "objects"]
+)
+def test_depth_is_seen_among_lines_of_any_kind(read: Read, around: bytes) -> None:
+    reading = read("a.jsonl", around * 300 + DEEP_257 + b"\n" + DEEP_256 + b"\n" + around * 300)
+    assert reading.errors.count("too_deep") == 1
+    assert reading.texts.count("a") == 1
+
+
 def test_order_is_that_of_the_file_when_some_records_need_the_exact_way(read: Read) -> None:
     lines = [json.dumps({"text": f"t{i}", "x": "\ud800" if i % 3 else ""}) for i in range(50)]
     reading = read("a.jsonl", "\n".join(lines).encode())
