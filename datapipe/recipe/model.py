@@ -1,4 +1,4 @@
-"""The recipe as typed objects; `docs/recipe.md` describes every key."""
+"""The recipe as typed objects; `starter_recipe` shows every key."""
 
 from __future__ import annotations
 

@@ -219,6 +219,24 @@ def test_a_flipped_bit_never_loses_the_records_before_it(
     assert output.startswith(before[: len(before)])
 
 
+_MEMBERS = st.lists(
+    st.tuples(st.binary(max_size=40), st.sampled_from([gz, zst, zst_streamed, zst_long])),
+    max_size=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(members=_MEMBERS, chunk_bytes=st.integers(1, 50))
+def test_members_one_behind_the_other_give_their_contents_so(
+    members: list[tuple[bytes, Callable[[bytes], bytes]]], chunk_bytes: int
+) -> None:
+    for unpack, packers in ((gunzip, [gz]), (unzstd, [zst, zst_streamed, zst_long])):
+        mine = [(data, pack) for data, pack in members if pack in packers]
+        packed = b"".join(pack(data) for data, pack in mine)
+        chunks = (packed[i : i + chunk_bytes] for i in range(0, len(packed), chunk_bytes))
+        assert b"".join(unpack(chunks)) == b"".join(data for data, _ in mine)
+
+
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 1000])
 @PACKINGS
 def test_the_size_of_chunks_doesnt_matter(packing: str, chunk_bytes: int) -> None:

@@ -289,7 +289,7 @@ _LINES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(lines=_LINES, ending=st.sampled_from([b"\n", b"\r\n"]))
 def test_every_line_is_a_document_or_quarantined_or_blank(
     read: Read, lines: list[bytes], ending: bytes
@@ -326,7 +326,7 @@ def _plain(lines: list[bytes]) -> tuple[list[str], list[bytes], int]:
     return texts, bad, blank
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     lines=_LINES,
     last=st.sampled_from([b"", b"\n"]),
