@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from datapipe.dataset.tables import DROPPED
-from datapipe.documents import named
+from datapipe.documents import named, url_hashes
 
 __all__ = ["dropped_rows"]
 
@@ -43,6 +43,7 @@ def dropped_rows(
     """
     rows = removed.num_rows
     columns = {name: removed.column(name) for name in _CARRIED}
+    columns["url_hash"] = url_hashes(removed.column("url"))
     columns["stage"], columns["rule"] = named(stage, rows), named(rule, rows)
     given = {"value": value, "survivor": survivor, "similarity": similarity}
     columns |= {name: column for name, column in given.items() if column is not None}

@@ -13,6 +13,7 @@ from datapipe.dataset.reader import Dataset, ShardTable
 from datapipe.dataset.repository import Repository, log_entries, open_dataset
 from datapipe.dataset.shards import ShardRecord, token_dtype
 from datapipe.dataset.verify import VerifyReport, verify_dataset
+from datapipe.dataset.summary import summarize
 
 __all__ = [
     "Committed",
@@ -35,6 +36,7 @@ __all__ = [
     "log_entries",
     "open_dataset",
     "sha256_hex",
+    "summarize",
     "token_dtype",
     "verify_dataset",
 ]

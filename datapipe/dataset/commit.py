@@ -76,7 +76,7 @@ def commit_version(
     put_object(repo.store, layout.manifest_path(manifest_sha256), data)
     entry = LogEntry(
         format=layout.FORMAT_VERSION,
-        dataset=read_format(repo).id,
+        dataset=read_format(repo.store).id,
         version=_number(draft),
         previous_sha256=_previous_sha256(repo, draft),
         manifest=manifest_sha256,

@@ -27,6 +27,7 @@ __all__ = [
     "publish_entry",
     "read_entry",
     "read_hint",
+    "read_latest",
     "seal_entry",
 ]
 
@@ -101,19 +102,28 @@ def read_hint(store: BlockingStore) -> int | None:
 
 
 def find_latest(store: BlockingStore) -> int:
-    """Returns the number of the newest version, 0 where there is none.
+    """Returns the number of the newest version, 0 where there is none. Raises: DamagedError."""
+    found = read_latest(store)
+    return found[0].version if found else 0
+
+
+def read_latest(store: BlockingStore) -> tuple[LogEntry, bytes] | None:
+    """Returns the newest version's entry and its bytes, None where there is none.
+
+    Three requests where HINT is right.
 
     Raises:
-        DamagedError: HINT didn't help, and the numbers have a gap.
+        DamagedError: the entry is damaged, or HINT didn't help and the numbers have a gap.
     """
     with reading(store, LOG_PREFIX):
-        hint = read_hint(store)
-        if not hint or not _is_there(store, hint):
-            return len(list_versions(store))
-        latest = hint
-        while _is_there(store, latest + 1):
-            latest += 1
-        return latest
+        number = read_hint(store) or 0
+        data = _bytes_of(store, number)
+        if data is None:
+            number = len(list_versions(store))
+            data = _bytes_of(store, number)
+        while data is not None and (following := _bytes_of(store, number + 1)) is not None:
+            number, data = number + 1, following
+    return (decode_entry(data, path=entry_path(number)), data) if data is not None else None
 
 
 def list_versions(store: BlockingStore) -> range:
@@ -174,12 +184,11 @@ def _require_ours(store: BlockingStore, path: str, entry: LogEntry) -> None:
         )
 
 
-def _is_there(store: BlockingStore, version: int) -> bool:
+def _bytes_of(store: BlockingStore, version: int) -> bytes | None:
     try:
-        store.head(entry_path(version))
+        return store.get(entry_path(version)) if version else None
     except ObjectNotFoundError:
-        return False
-    return True
+        return None
 
 
 def _damaged(path: str, why: str) -> DamagedError:

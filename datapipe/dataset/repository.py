@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from datapipe.dataset import layout
 from datapipe.dataset.hashing import canonical_json, sha256_hex
-from datapipe.dataset.log import LogEntry, find_latest, list_versions, read_entry
+from datapipe.dataset.log import LogEntry, list_versions, read_entry, read_latest
 from datapipe.dataset.manifest import check_format, decode_manifest
 from datapipe.dataset.objects import put_object, read_object, reading, writing
 from datapipe.dataset.reader import Dataset
@@ -97,7 +97,7 @@ class Repository:
             SpaceError: the disk is full.
         """
         if self.exists():
-            read_format(self)
+            read_format(self._store)
             return
         with writing(self._store):
             exclusive = _probe(self._store)
@@ -105,7 +105,7 @@ class Repository:
             try:
                 self._store.put(layout.FORMAT_PATH, data)
             except ObjectExistsError:
-                read_format(self)
+                read_format(self._store)
 
     # -- objects
 
@@ -135,8 +135,8 @@ class Repository:
         Raises:
             DamagedError: its entry or manifest is missing or damaged.
         """
-        number = find_latest(self._store)
-        return self._open_number(number) if number else None
+        found = read_latest(self._store)
+        return self._open_entry(found[0]) if found else None
 
     def open(self, ref: str | int | None = None) -> Dataset:
         """Returns a version: the newest (None), by number (3, "3", "v3") or manifest digest prefix.
@@ -145,12 +145,13 @@ class Repository:
             UnknownReferenceError: there is no such version.
             DamagedError: its entry or manifest is missing or damaged.
         """
-        latest = find_latest(self._store)
-        if latest == 0:
+        latest = read_latest(self._store)
+        if latest is None:
             raise _no_versions(self)
         if ref is None:
-            return self._open_number(latest)
-        return self._open_number(self._resolve(str(ref), latest))
+            return self._open_entry(latest[0])
+        version = self._resolve(str(ref), latest[0].version)
+        return self._open_entry(read_entry(self._store, version)[0])
 
     def _resolve(self, ref: str, latest: int) -> int:
         number = _NUMBER.fullmatch(ref)
@@ -170,13 +171,12 @@ class Repository:
             "first digits of a manifest digest (`datapipe log` shows them)"
         )
 
-    def _open_number(self, version: int) -> Dataset:
-        entry, _ = read_entry(self._store, version)
+    def _open_entry(self, entry: LogEntry) -> Dataset:
         path = layout.manifest_path(entry.manifest)
         data = read_object(self._store, path, sha256=entry.manifest)
         return Dataset(
             repository=self,
-            version=version,
+            version=entry.version,
             manifest=decode_manifest(data, path=path),
             manifest_sha256=entry.manifest,
         )
@@ -204,10 +204,10 @@ def log_entries(repo: Repository) -> list[LogEntry]:
     return [read_entry(repo.store, version)[0] for version in versions]
 
 
-def read_format(repo: Repository) -> FormatFile:
+def read_format(store: BlockingStore) -> FormatFile:
     """Returns what format.json says. Raises: DamagedError, DatasetError (newer format)."""
-    with reading(repo.store, layout.FORMAT_PATH):
-        data = repo.store.get(layout.FORMAT_PATH)
+    with reading(store, layout.FORMAT_PATH):
+        data = store.get(layout.FORMAT_PATH)
     check_format(data, path=layout.FORMAT_PATH)
     try:
         found = msgspec.json.decode(data, type=FormatFile)
@@ -216,9 +216,9 @@ def read_format(repo: Repository) -> FormatFile:
         del fields["format_sha256"]
         digest = sha256_hex(canonical_json(fields))
     except (msgspec.MsgspecError, ValueError) as error:
-        raise _damaged_format(repo, str(error)) from error
+        raise _damaged_format(store, str(error)) from error
     if digest != found.format_sha256 or not canonical:
-        raise _damaged_format(repo, "its bytes aren't what format_sha256 says")
+        raise _damaged_format(store, "its bytes aren't what format_sha256 says")
     return found
 
 
@@ -245,9 +245,9 @@ def _probe(store: BlockingStore) -> bool:
     return False
 
 
-def _damaged_format(repo: Repository, why: str) -> DamagedError:
+def _damaged_format(store: BlockingStore, why: str) -> DamagedError:
     return DamagedError(
-        f"{layout.FORMAT_PATH} in {repo.url} is damaged: {why}; nothing can be written there; "
+        f"{layout.FORMAT_PATH} in {store.url} is damaged: {why}; nothing can be written there; "
         "restore it from a copy"
     )
 

@@ -27,6 +27,7 @@ token counts and is NumPy only, ready within milliseconds. `docs/order.md` has t
 from __future__ import annotations
 
 from datapipe.order.end import end_sample
+from datapipe.order.history import History, Planned, Stretch
 from datapipe.order.locate import Order, Places
 from datapipe.order.mixture import MAX_SAMPLE, ROUND_DRAWS
 from datapipe.order.planner import ShardUse, hot_set_bytes, lanes_of_ranks, nodes_per_lane, plan
@@ -44,15 +45,18 @@ __all__ = [
     "STATE_VERSION",
     "Batches",
     "Delivered",
+    "History",
     "Last",
     "Order",
     "OrderSource",
     "OrderSpec",
     "Phase",
     "Places",
+    "Planned",
     "Segment",
     "ShardUse",
     "State",
+    "Stretch",
     "Tail",
     "TokenRuns",
     "accept_state",

@@ -12,10 +12,12 @@ from datapipe.testing.datasets import (
     small_tokens,
 )
 from datapipe.testing.reading import Reading, read_all, read_bytes
+from datapipe.testing.token_datasets import make_dataset
 
 __all__ = [
     "Reading",
     "commit_small",
+    "make_dataset",
     "read_all",
     "read_bytes",
     "small_docmap",

@@ -135,7 +135,7 @@ def small_draft(
         recipe: default: one that appends the end-of-document token.
     """
     base = parent if operation == "append" else None
-    file = f"part{parent.version if parent else 0}.jsonl"
+    file = f"part{base.version if base else 0}.jsonl"
     written = {
         name: _write_shards(repo, name, shards, base=base, file=file, max_id=max_id, seed=seed)
         for name, shards in sources.items()

@@ -39,6 +39,8 @@ __all__ = ["LocalFiles"]
 ABANDONED_SECONDS = 3600.0
 """An unfinished write that nobody holds any more is removed when it is older than this."""
 
+_LINK_ATTEMPTS = 100  # each one loses only to a delete of the folder's last object
+
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -96,7 +98,6 @@ class LocalFiles:
                 _sync_folder(target.parent)  # a writer that was killed may not have got so far
                 raise _exists(path)
             self._sweep_once()
-            self._make_folder(target.parent)
             with self._unfinished(data) as unfinished:
                 if match is None and mode is Mode.CREATE:
                     return self._create(path, unfinished)
@@ -116,6 +117,7 @@ class LocalFiles:
             with self._lock():
                 target.unlink(missing_ok=True)
                 _sync_folder(target.parent)
+                self._remove_empty(target.parent)
 
     # -- paths and descriptors
 
@@ -136,16 +138,28 @@ class LocalFiles:
     def _create(self, path: str, unfinished: Path) -> ObjectInfo:
         target = self._file(path)
         try:
-            os.link(unfinished, target)
+            self._link(unfinished, target)
         except FileExistsError as error:
             _sync_folder(target.parent)
             raise _exists(path) from error
         _sync_folder(target.parent)
         return _info(path, unfinished.stat())
 
+    def _link(self, unfinished: Path, target: Path) -> None:
+        """Gives a file its name; its folder may be removed as empty by a deleter in between."""
+        for attempt in range(_LINK_ATTEMPTS):
+            try:
+                self._make_folder(target.parent)
+                os.link(unfinished, target)
+                return
+            except FileNotFoundError:
+                if attempt == _LINK_ATTEMPTS - 1 or not unfinished.exists():
+                    raise
+
     def _replace(self, path: str, unfinished: Path, *, match: str | None) -> ObjectInfo:
         target = self._file(path)
         with self._lock():
+            self._make_folder(target.parent)
             current = _info(path, target.stat()) if _lexists(target) else None
             if match is not None and (current is None or current.etag != match):
                 raise _changed(path, match=match, current=current)
@@ -198,6 +212,15 @@ class LocalFiles:
         for new in reversed(missing):
             new.mkdir(exist_ok=True)
             _sync_folder(new.parent)
+
+    def _remove_empty(self, folder: Path) -> None:
+        """Removes folders that hold nothing any more, up to the root, which stays."""
+        while folder != self._root:
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+            folder = folder.parent
 
     def _sweep_once(self) -> None:
         """Removes what killed writers left; what a living one writes is locked and stays."""

@@ -29,6 +29,9 @@ __all__ = ["HuggingFaceEncoder", "HuggingFaceFile", "import_tokenizers", "use_ow
 BATCH_BYTES = 1 << 20
 """Text given to the encoder at once; costs it about 120 times as much memory."""
 
+MAX_ID = (1 << 24) - 1
+"""Larger ids are taken for damage: tables by id are made, and no vocabulary is near it."""
+
 Ids = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
 
@@ -90,8 +93,7 @@ class HuggingFaceFile:
         byte_level = _is_byte_level(config)
         tokens = {n: piece_bytes(piece, byte_level=byte_level) for piece, n in ids.items()}
         tokens |= {n: token.content.encode() for n, token in added.items()}
-        if not tokens:
-            raise TokenizerFormatError("the tokenizer has no tokens, so nothing can be encoded")
+        _check_ids(tokens)
         specials = {token.content: n for n, token in sorted(added.items()) if token.special}
         return cls(
             data=data,
@@ -242,9 +244,9 @@ def _parse_config(data: bytes) -> dict[str, Any]:
 def _load(data: bytes) -> HFTokenizer:
     try:
         tokenizer: HFTokenizer = import_tokenizers().Tokenizer.from_buffer(data)
-    except MissingPackageError:
+    except (MissingPackageError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:  # the library raises bare Exception
+    except BaseException as error:  # a panic inside the library isn't an Exception
         version = import_tokenizers().__version__
         raise TokenizerFormatError(
             f"Hugging Face `tokenizers` {version} can't read the tokenizer: {error}. "
@@ -263,6 +265,16 @@ def _as_plain_text(tokenizer: HFTokenizer) -> HFTokenizer:
     return tokenizer
 
 
+def _check_ids(tokens: Mapping[int, bytes]) -> None:
+    if not tokens:
+        raise TokenizerFormatError("the tokenizer has no tokens, so nothing can be encoded")
+    if max(tokens) > MAX_ID:
+        raise TokenizerFormatError(
+            f"the tokenizer has a token with id {max(tokens):,}; ids up to {MAX_ID:,} can be used. "
+            "Its file is damaged; use another one"
+        )
+
+
 def _dump(config: dict[str, Any]) -> bytes:
     return json.dumps(config, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
@@ -271,7 +283,7 @@ def _is_byte_level(config: dict[str, Any]) -> bool:
     """Whether pieces are written in the byte alphabet, told by the decoder or pre-tokenizer."""
     parts = [config.get("decoder") or {}, config.get("pre_tokenizer") or {}]
     for key in ("decoders", "pretokenizers"):
-        parts += [inner for part in parts for inner in part.get(key, [])]
+        parts += [inner for part in parts for inner in part.get(key) or []]
     return any(part.get("type") == "ByteLevel" for part in parts)
 
 
@@ -294,7 +306,9 @@ def _as_python(texts: pa.LargeStringArray) -> list[str]:
 def _encode_all(tokenizer: HFTokenizer, texts: list[str]) -> list[list[int]]:
     try:
         encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-    except Exception as error:  # the library raises bare Exception
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic inside the library isn't an Exception
         raise TokenizerFormatError(
             f"the tokenizer can't encode a text: {error}. Its file is incomplete; use another one"
         ) from error

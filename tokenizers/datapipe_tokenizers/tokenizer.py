@@ -35,7 +35,11 @@ def load(path: str | Path, *, eos: str | int | None = None, threads: int = 1) ->
     Raises:
         TokenizerError: the tokenizer can't be used; the message says why and what to do.
     """
-    return load_files(read_files(path), eos=eos, threads=threads)
+    files = read_files(path)
+    try:
+        return load_files(files, eos=eos, threads=threads)
+    except (TokenizerFormatError, EndOfTextError) as error:
+        raise type(error)(f"{path}: {error}") from error
 
 
 def load_files(
@@ -96,6 +100,7 @@ class Tokenizer:
         self._threads = threads
         self.eos_id = eos_id
         self.files = dict(files)
+        self._max_id = file.vocabulary.max_id
 
     def encode_batch(
         self, texts: pa.Array | pa.ChunkedArray | Sequence[str]
@@ -128,14 +133,15 @@ class Tokenizer:
         Raises:
             ValueError: an id that isn't in the vocabulary.
         """
-        numbers = np.asarray(ids, dtype=np.int64).tolist()
-        unknown = set(numbers) - self._file.vocabulary.tokens.keys()
-        if unknown:
+        numbers = np.asarray(ids, dtype=np.int64)
+        inside = (numbers >= 0) & (numbers <= self.max_id)
+        known = inside & self._is_token[np.where(inside, numbers, 0)]
+        if not known.all():
             raise ValueError(
-                f"id {min(unknown)} isn't in the vocabulary (largest id {self.max_id}): "
+                f"id {numbers[~known][0]} isn't in the vocabulary (largest id {self.max_id}): "
                 "these ids belong to another tokenizer"
             )
-        return self._encoder.decode(numbers)
+        return self._encoder.decode(numbers.tolist())
 
     @property
     def vocab_size(self) -> int:
@@ -145,7 +151,7 @@ class Tokenizer:
     @property
     def max_id(self) -> int:
         """The largest id, added tokens included."""
-        return self._file.vocabulary.max_id
+        return self._max_id
 
     @property
     def token_dtype(self) -> np.dtype[np.unsignedinteger]:
@@ -171,6 +177,13 @@ class Tokenizer:
     def canary(self) -> str:
         """SHA-256 (hex) of the ids of the canary strings: tells a change in how text is split."""
         return canary_digest(self.encode_batch)
+
+    @cached_property
+    def _is_token(self) -> npt.NDArray[np.bool_]:
+        """By id: whether there is such a token."""
+        known = np.zeros(self.max_id + 1, dtype=np.bool_)
+        known[list(self._file.vocabulary.tokens)] = True
+        return known
 
     def __repr__(self) -> str:
         return (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 
 from datapipe.dataset import layout
@@ -11,33 +13,31 @@ from datapipe.dataset.manifest import decode_manifest
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.repository import read_format
 from datapipe.dataset.verify.report import Findings
+from tiering.errors import ObjectNotFoundError
 
 __all__ = ["check_chain"]
 
 
+_Entries = dict[int, tuple[LogEntry, bytes]]
+
+
 def check_chain(findings: Findings, dataset: Dataset) -> None:
     """Checks format.json, HINT, and each entry and manifest up to the dataset's version."""
-    identity = _check_format(findings, dataset)
+    identity = _check_format(findings)
     _check_numbers(findings)
-    previous: tuple[LogEntry, bytes] | None = None
+    entries: _Entries = {}
     for version in range(1, dataset.version + 1):
         found = _check_entry(findings, version, identity=identity)
         if found is not None:
-            _check_follows(findings, found[0], previous, has_previous=version > 1)
-            _check_manifest(findings, found[0], previous)
-        previous = found
-    if previous is not None:
-        findings.expect(
-            layout.entry_path(dataset.version),
-            "the manifest it names",
-            expected=dataset.manifest_sha256,
-            found=previous[0].manifest,
-        )
+            entries[version] = found
+    for version in entries:
+        _check_follows(findings, version, entries)
+    _check_manifests(findings, dataset, entries)
 
 
-def _check_format(findings: Findings, dataset: Dataset) -> str | None:
+def _check_format(findings: Findings) -> str | None:
     with findings.attempt(layout.FORMAT_PATH):
-        found = read_format(dataset.repository)
+        found = read_format(findings.store)
         findings.objects += 1
         return found.id
     return None
@@ -52,7 +52,7 @@ def _check_numbers(findings: Findings) -> None:
                 layout.HINT_PATH,
                 f"it names version {hint}, the log ends at {last}: entries were lost",
             )
-    with findings.attempt(layout.HINT_PATH):
+    with findings.attempt(layout.HINT_PATH), contextlib.suppress(ObjectNotFoundError):
         data = findings.store.get(layout.HINT_PATH)
         if not data.isdigit():
             findings.add(layout.HINT_PATH, f"it holds {data[:32]!r}, a number expected")
@@ -74,34 +74,43 @@ def _check_entry(
     return None
 
 
-def _check_follows(
-    findings: Findings,
-    entry: LogEntry,
-    previous: tuple[LogEntry, bytes] | None,
-    *,
-    has_previous: bool,
-) -> None:
-    path = layout.entry_path(entry.version)
-    if previous is not None or not has_previous:
-        expected = sha256_hex(previous[1]) if previous else None
-        findings.expect(
-            path, "the hash of the entry before", expected=expected, found=entry.previous_sha256
-        )
-
-
-def _check_manifest(
-    findings: Findings, entry: LogEntry, previous: tuple[LogEntry, bytes] | None
-) -> None:
-    path = layout.manifest_path(entry.manifest)
-    data = findings.read_checked(path, entry.manifest)
-    if data is None:
+def _check_follows(findings: Findings, version: int, entries: _Entries) -> None:
+    if version > 1 and version - 1 not in entries:
         return
+    findings.expect(
+        layout.entry_path(version),
+        "the hash of the entry before",
+        expected=sha256_hex(entries[version - 1][1]) if version > 1 else None,
+        found=entries[version][0].previous_sha256,
+    )
+
+
+def _check_manifests(findings: Findings, dataset: Dataset, entries: _Entries) -> None:
+    """Checks manifests from the newest down: a child names its parent even if an entry is lost."""
+    named: str | None = dataset.manifest_sha256
+    for version in range(dataset.version, 0, -1):
+        entry = entries[version][0] if version in entries else None
+        if entry is not None and named is not None:
+            path = layout.entry_path(version)
+            findings.expect(path, "the manifest it names", expected=named, found=entry.manifest)
+        sha256 = named or (entry.manifest if entry else None)
+        parents = _check_manifest(findings, sha256) if sha256 else None
+        named = parents[0] if parents else None
+        if sha256 and parents is not None and len(parents) != (version > 1):
+            path = layout.manifest_path(sha256)
+            findings.add(path, f"it has {len(parents)} parents, {int(version > 1)} expected")
+
+
+def _check_manifest(findings: Findings, sha256: str) -> tuple[str, ...] | None:
+    """Returns the parents that a manifest names, None where it is damaged."""
+    path = layout.manifest_path(sha256)
+    data = findings.read_checked(path, sha256)
+    if data is None:
+        return None
     with findings.attempt(path):
-        manifest = decode_manifest(data, path=path)
         _check_canonical(findings, path, data)
-        if previous is not None or entry.version == 1:
-            expected = (previous[0].manifest,) if previous else ()
-            findings.expect(path, "its parent", expected=expected, found=manifest.parents)
+        return decode_manifest(data, path=path).parents
+    return None
 
 
 def _check_canonical(findings: Findings, path: str, data: bytes) -> None:

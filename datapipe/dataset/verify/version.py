@@ -68,9 +68,10 @@ def _check_shards(
     jobs = _jobs(dataset, sample)
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as threads:
         while batch := list(itertools.islice(jobs, _SHARDS_AT_ONCE)):
-            for found in threads.map(lambda job: check_shard(dataset, *job), batch):
+            results = threads.map(lambda job: check_shard(dataset, *job), batch)
+            for (source, number, _), found in zip(batch, results, strict=True):
                 findings.merge(found)
-                progress.advance(found.num_bytes)
+                progress.advance(int(dataset.shards(source).stored_bytes[number]))
     progress.end()
 
 

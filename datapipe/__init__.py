@@ -1,0 +1,43 @@
+"""Training data: raw documents to versioned token shards to GPU ranks, with lineage.
+
+    datapipe.build("recipe.yaml", out="dataset")              # -> Dataset
+    dataset = datapipe.open("dataset@3")                      # number, digest; default: the latest
+    stream = datapipe.TokenStream(dataset, seq_len=2048, batch_size=8)
+
+Importing this package is light: what needs torch or pyarrow is imported at first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from datapipe.dataset import Dataset
+    from datapipe.dataset import open_dataset as open
+    from datapipe.engine import append, build
+    from datapipe.load import Phase, TokenStream
+
+__all__ = ["Dataset", "Phase", "TokenStream", "append", "build", "open"]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Dataset": ("datapipe.dataset", "Dataset"),
+    "Phase": ("datapipe.load", "Phase"),
+    "TokenStream": ("datapipe.load", "TokenStream"),
+    "append": ("datapipe.engine", "append"),
+    "build": ("datapipe.engine", "build"),
+    "open": ("datapipe.dataset", "open_dataset"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'datapipe' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,173 @@
+"""`datapipe show`, `log`, `verify`, `read`: looking at what is there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet
+from datapipe.cli.output import Output, table
+from datapipe.cli.progress import progress
+from datapipe.dataset import (
+    LogEntry,
+    Repository,
+    log_entries,
+    open_dataset,
+    summarize,
+    verify_dataset,
+)
+from datapipe.errors import DamagedError, UnknownReferenceError, UsageError
+from datapipe.lineage import read_documents, read_sample
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command()(show)
+    app.command()(log)
+    app.command()(verify)
+    app.command()(read)
+
+
+def show(dataset: DatasetArgument, as_json: AsJson = False) -> None:
+    """Show what a version holds: sources, tokens, counts, digests."""
+    opened = open_dataset(dataset)
+    data = summarize(opened)
+
+    def draw(console: Console) -> None:
+        console.print(f"{data['dataset']} version {data['version']}", markup=False)
+        columns = ["source", "shards", "documents", "tokens", "text_bytes"]
+        console.print(table(columns, [[source[c] for c in columns] for source in data["sources"]]))
+        counts = data["documents"]
+        console.print()
+        console.print(table(["records", "count"], _count_rows(counts)))
+        console.print()
+        facts = {
+            "manifest": data["manifest"],
+            "logical": data["logical"],
+            "content": data["content"],
+        }
+        for name, value in {**facts, **data["tokenizer"]}.items():
+            console.print(f"{name:<10} {value}", markup=False)
+
+    Output(as_json=as_json).result(data, draw)
+
+
+def _count_rows(counts: dict[str, Any]) -> list[tuple[str, int]]:
+    rows = [("in", counts["in"]), ("kept", counts["kept"])]
+    rows += [(f"dropped: {rule}", count) for rule, count in counts["dropped"].items()]
+    rows += [(f"quarantined: {error}", count) for error, count in counts["quarantined"].items()]
+    return rows
+
+
+def log(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A dataset's folder.")],
+    as_json: AsJson = False,
+) -> None:
+    """List the versions: when, who, why, how much."""
+    entries = [msgspec.to_builtins(entry) for entry in _entries(dataset)]
+
+    def draw(console: Console) -> None:
+        rows = [
+            (
+                entry["version"],
+                datetime.fromtimestamp(entry["time_seconds"], tz=UTC).strftime("%Y-%m-%d %H:%M:%S"),
+                entry["operation"],
+                entry["author"],
+                entry["reason"],
+                entry["manifest"][:12],
+            )
+            for entry in reversed(entries)
+        ]
+        columns = ["version", "time (UTC)", "operation", "author", "reason", "manifest"]
+        console.print(table(columns, rows))
+
+    Output(as_json=as_json).result(entries, draw)
+
+
+def _entries(dataset: str) -> list[LogEntry]:
+    repository = Repository(dataset)
+    if not repository.exists():
+        raise UnknownReferenceError(f"there is no dataset at {repository.url}; check the path")
+    return log_entries(repository)
+
+
+def verify(
+    dataset: DatasetArgument,
+    sample: Annotated[
+        float, typer.Option("--sample", min=0.0, max=1.0, help="Share of the shards to read.")
+    ] = 1.0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check every digest of a version, from its log entry down to blocks of tokens."""
+    opened = open_dataset(dataset)
+    with progress(quiet=quiet) as listener:
+        report = verify_dataset(opened, sample=sample, progress=listener)
+    data = {
+        "dataset": opened.url,
+        "version": opened.version,
+        "objects": report.objects,
+        "bytes": report.bytes,
+        "problems": list(report.problems),
+    }
+
+    def draw(console: Console) -> None:
+        for problem in report.problems:
+            console.print(problem, markup=False)
+        verdict = "damaged" if report.problems else "every digest is right"
+        console.print(
+            f"version {opened.version}: {report.objects:,} objects, {report.bytes / 1e6:,.1f} MB "
+            f"checked: {verdict}",
+            markup=False,
+        )
+
+    Output(as_json=as_json).result(data, draw)
+    if report.problems:
+        raise DamagedError(
+            f"{len(report.problems)} of {report.objects:,} objects of {opened.url} version "
+            f"{opened.version} are damaged, the first: {report.problems[0]}. Restore them from a "
+            "copy, or build again from the inputs"
+        )
+
+
+def read(
+    dataset: DatasetArgument,
+    doc: Annotated[
+        str | None, typer.Option("--doc", help="A document's id, or its record id.")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option("--head", min=1, help="The first N documents.")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=0, help="Sample G of the order (see --run).")
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="The run whose order --sample counts in.")
+    ] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Only this source.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print documents or samples as text, decoded from their tokens."""
+    if sum(value is not None for value in (doc, head, sample)) > 1:
+        raise UsageError("give one of --doc, --head and --sample")
+    opened = open_dataset(dataset)
+    if sample is not None:
+        found = [read_sample(opened, sample, run=run)]
+    else:
+        found = read_documents(opened, doc=doc, head=head or 1, source=source)
+
+    def draw(console: Console) -> None:
+        for item in found:
+            head_line = ", ".join(
+                f"{k} {v}" for k, v in item.items() if k != "text" and v is not None
+            )
+            console.print(f"--- {head_line}", markup=False, style="dim")
+            console.print(item["text"], markup=False)
+
+    Output(as_json=as_json).result(found, draw)

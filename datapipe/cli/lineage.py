@@ -1,0 +1,90 @@
+"""`datapipe lineage batch` and `lineage doc`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from datapipe.cli.arguments import AsJson, DatasetArgument
+from datapipe.cli.output import Output, table
+from datapipe.dataset import open_dataset
+from datapipe.errors import UsageError
+from datapipe.lineage import documents_of_batch, documents_of_step, steps_of_document
+
+__all__ = ["register"]
+
+Run = Annotated[str, typer.Option("--run", help="Name of the training run.")]
+Runs = Annotated[
+    str | None, typer.Option("--runs", help="Where runs are kept.", show_default="the dataset")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command group."""
+    group = typer.Typer(
+        name="lineage",
+        help="Which documents a training step saw, and which steps saw a document.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    group.command()(batch)
+    group.command()(doc)
+    app.add_typer(group)
+
+
+def batch(
+    dataset: DatasetArgument,
+    run: Run,
+    step: Annotated[int | None, typer.Option("--step", min=0, help="Step, from 0.")] = None,
+    number: Annotated[
+        int | None, typer.Option("--batch", min=0, help="Batch of the stream, from 0.")
+    ] = None,
+    rank: Annotated[int | None, typer.Option("--rank", min=0, help="Only this rank.")] = None,
+    runs: Runs = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the documents of one step or batch."""
+    if (step is None) == (number is None):
+        raise UsageError("give either --step or --batch")
+    opened = open_dataset(dataset)
+    if step is not None:
+        answer = documents_of_step(opened, run=run, step=step, rank=rank, runs=runs)
+    else:
+        answer = documents_of_batch(opened, run=run, batch=number or 0, rank=rank, runs=runs)
+    data = answer.to_json()
+
+    def draw(console: Console) -> None:
+        columns = ["sample", "rank", "doc_id", "source", "source_file", "source_offset", "tokens"]
+        rows = [
+            [sample["sample"], sample["rank"], *(document[name] for name in columns[2:])]
+            for sample in data["samples"]
+            for document in sample["documents"]
+        ]
+        console.print(table(columns, rows))
+
+    Output(as_json=as_json).result(data, draw)
+
+
+def doc(
+    dataset: DatasetArgument,
+    document: Annotated[str, typer.Argument(metavar="ID", help="A document's id, or record id.")],
+    run: Run,
+    runs: Runs = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the steps, batches and ranks that saw one document."""
+    data = steps_of_document(open_dataset(dataset), document, run=run, runs=runs).to_json()
+
+    def draw(console: Console) -> None:
+        place = data["document"]
+        console.print(
+            f"document {place['doc_id']} of source {place['source']}, {place['source_file']} at "
+            f"{place['source_offset']}: {len(data['seen'])} samples",
+            markup=False,
+        )
+        columns = ["step", "batch", "rank", "row", "sample", "epoch", "tokens"]
+        console.print(table(columns, [[seen[name] for name in columns] for seen in data["seen"]]))
+
+    Output(as_json=as_json).result(data, draw)

@@ -1,0 +1,104 @@
+"""The application: commands, and what errors become."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import click
+import typer
+
+from datapipe import __version__
+from datapipe.cli import build, demo, inspect, lineage, tokenizer
+from datapipe.cli.output import stderr_console
+from datapipe.errors import DatapipeError
+from datapipe_tokenizers.errors import TokenizerError
+from tiering.errors import NoSpaceError, StoreURLError, TieringError
+
+__all__ = ["app", "main"]
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+app = typer.Typer(
+    name="datapipe",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"datapipe {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+) -> None:
+    """Raw documents to versioned token shards to training batches, with lineage."""
+
+
+demo.register(app)
+build.register(app)
+inspect.register(app)
+lineage.register(app)
+tokenizer.register(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs the command line and exits: 0 done, 1 failed, 2 wrong usage, 3 partly done."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    sys.exit(_run([word for word in words if word != "--debug"], debug=debug))
+
+
+def _run(words: list[str], *, debug: bool) -> int:
+    command = typer.main.get_command(app)
+    try:
+        return int(command.main(words, prog_name="datapipe", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return _say(
+            "interrupted; what is finished is kept. Run the same command again to go on",
+            INTERRUPTED,
+        )
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if debug:
+            raise
+        return _say(*_explain(error))
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """Returns the one line that a user reads of an error, and the exit code."""
+    text = " ".join(str(error).split())
+    if isinstance(error, DatapipeError | TokenizerError):
+        return text, error.exit_code
+    if isinstance(error, NoSpaceError):
+        return f"{text}. Free some space and run the same command again: it goes on where it was", 3
+    if isinstance(error, StoreURLError):
+        return text, 2
+    if isinstance(error, TieringError):
+        return text, 1
+    if isinstance(error, OSError):
+        return f"{text}; nothing half-written is visible", 1
+    kind = type(error).__name__
+    return f"{kind}: {text}. This is a fault of datapipe; --debug shows where", 1
+
+
+def _say(message: str, code: int) -> int:
+    stderr_console().print(f"datapipe: {message}", markup=False)
+    return code

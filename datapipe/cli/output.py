@@ -1,0 +1,58 @@
+"""Results on standard output, as text for people or JSON for machines, through one interface."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["Output", "stderr_console", "table"]
+
+
+class Output:
+    """Where a command's result goes; `as_json` decides how it looks."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._console = Console(highlight=False, soft_wrap=True)
+
+    def result(self, data: Any, draw: Callable[[Console], None]) -> None:
+        """Prints `data` as one JSON value, or what `draw` shows of it."""
+        if self.as_json:
+            encoded = msgspec.json.format(msgspec.json.encode(data), indent=2)
+            sys.stdout.write(encoded.decode() + "\n")
+            sys.stdout.flush()
+        else:
+            draw(self._console)
+
+
+def stderr_console() -> Console:
+    """Returns the console for progress and messages."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> Table:
+    """Returns a table whose number columns stand to the right; cells are plain text."""
+    listed = [list(row) for row in rows]
+    drawn = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for position, name in enumerate(columns):
+        numeric = bool(listed) and all(isinstance(row[position], int | float) for row in listed)
+        drawn.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in listed:
+        drawn.add_row(*(Text(_cell(value)) for value in row))
+    return drawn
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return str(value)

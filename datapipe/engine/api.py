@@ -1,0 +1,123 @@
+"""The public functions: build, append, and what they would read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from datapipe.dataset import Dataset, Repository, open_dataset
+from datapipe.engine.build import BuildOptions, run_build
+from datapipe.engine.report import BuildReport
+from datapipe.engine.request import Request
+from datapipe.engine.sources import list_sources
+from datapipe.errors import UnknownReferenceError
+
+__all__ = ["append", "append_dataset", "build", "build_dataset", "plan_build"]
+
+
+def build(
+    inputs: str | Path | Sequence[str | Path],
+    *,
+    out: str | Path,
+    tokenizer: str | Path | None = None,
+    text_field: str | None = None,
+    source: str | None = None,
+    workers: int | None = None,
+    work: str | None = None,
+    author: str = "",
+    reason: str = "",
+) -> Dataset:
+    """Builds a dataset's next version from a recipe or from paths; returns it, opened.
+
+    Args:
+        inputs: one recipe (*.yaml), or files, folders and patterns of JSONL, Parquet or text.
+        out: the dataset's folder; made where there is none.
+        tokenizer: a tokenizer.json or its folder; default: the recipe's.
+        text_field: field that holds the text; default "text". Not beside a recipe.
+        source: name of the documents in a mixture; default "documents". Not beside a recipe.
+        workers: processes; default: the cores this process may use. With more than one, the
+            calling script needs the `if __name__ == "__main__":` guard of multiprocessing.
+        work: folder for unfinished work; default: `_work` in the dataset.
+        author: who; stands in the log.
+        reason: why; stands in the log.
+
+    Raises:
+        UsageError: inputs or output can't be used as asked.
+        GuardError: more was lost than the recipe allows.
+        ResumableError: partly done; the same call goes on.
+    """
+    request = Request(
+        inputs=_paths(inputs),
+        tokenizer=None if tokenizer is None else str(tokenizer),
+        text_field=text_field,
+        source=source,
+    )
+    options = BuildOptions(workers=workers, work=work, author=author, reason=reason)
+    report = build_dataset(request, out=str(out), options=options)
+    return Repository(str(out)).open(report.version)
+
+
+def append(
+    dataset: str | Path,
+    inputs: str | Path | Sequence[str | Path],
+    *,
+    text_field: str | None = None,
+    source: str | None = None,
+    workers: int | None = None,
+    work: str | None = None,
+    author: str = "",
+    reason: str = "",
+) -> Dataset:
+    """Adds documents to a dataset as its next version; returns it, opened. Arguments as `build`."""
+    request = Request(inputs=_paths(inputs), text_field=text_field, source=source)
+    options = BuildOptions(workers=workers, work=work, author=author, reason=reason)
+    report = append_dataset(str(dataset), request, options=options)
+    return Repository(str(dataset)).open(report.version)
+
+
+def build_dataset(request: Request, *, out: str, options: BuildOptions) -> BuildReport:
+    """Builds what is asked for into `out`; see `build`."""
+    recipe = request.recipe(None)
+    tokenizer = request.load_tokenizer(recipe, None)
+    return run_build(recipe, out=out, tokenizer=tokenizer, append=False, options=options)
+
+
+def append_dataset(dataset: str, request: Request, *, options: BuildOptions) -> BuildReport:
+    """Appends what is asked for to `dataset`; see `append`."""
+    base = _base(dataset)
+    recipe = request.recipe(base)
+    tokenizer = request.load_tokenizer(recipe, base)
+    return run_build(recipe, out=dataset, tokenizer=tokenizer, append=True, options=options)
+
+
+def plan_build(request: Request, *, dataset: str | None) -> dict[str, Any]:
+    """Returns what a build (or, with `dataset`, an append) would read, as JSON values."""
+    recipe = request.recipe(_base(dataset) if dataset is not None else None)
+    sources = list_sources(recipe.inputs)
+    return {
+        "sources": [
+            {
+                "source": source.source,
+                "files": len(source.files),
+                "bytes": sum(file.size_bytes for file, _ in source.files),
+                "formats": sorted({str(format) for _, format in source.files}),
+            }
+            for source in sources
+        ],
+        "stages": [stage.name for stage in recipe.stages],
+        "shard_bytes": recipe.output.shard_bytes,
+    }
+
+
+def _base(dataset: str) -> Dataset:
+    if not Repository(dataset).exists():
+        raise UnknownReferenceError(
+            f"there is no dataset at {dataset} to append to; `datapipe build` makes one"
+        )
+    return open_dataset(dataset)
+
+
+def _paths(inputs: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+    given = [inputs] if isinstance(inputs, str | Path) else inputs
+    return tuple(str(path) for path in given)

@@ -1,0 +1,354 @@
+"""Building and appending: from a recipe to a committed version.
+
+The order of work: list and hash the inputs, scan the units, remove duplicates, tokenize, write the
+shards, add up the ledger, look at the guards, commit, empty the work folder. Whatever is
+interrupted goes on from its finished pieces when it is run again.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from datapipe.dataset import (
+    Committed,
+    Dataset,
+    Repository,
+    ShardRecord,
+    TokenizerRecord,
+    VersionDraft,
+    commit_version,
+    sha256_hex,
+)
+from datapipe.engine import merge
+from datapipe.engine.append import known_documents, skip_known
+from datapipe.engine.code import environment
+from datapipe.engine.encode_unit import TokenizerFiles
+from datapipe.engine.executors import Executor, LocalExecutor
+from datapipe.engine.executors.local import available_cores
+from datapipe.engine.ledger import Ledger, add_up, check_guards
+from datapipe.engine.passes import Passes, Scanned, StageList
+from datapipe.engine.report import BuildReport
+from datapipe.engine.sources import SourceInputs, hash_files, list_sources
+from datapipe.engine.survivors import Removal
+from datapipe.engine.work import Piece, Work, piece_key
+from datapipe.errors import TokenizerMismatchError, UsageError
+from datapipe.observe import NO_PROGRESS, Progress
+from datapipe.recipe import Recipe
+from datapipe_tokenizers import Tokenizer
+
+__all__ = ["BuildOptions", "run_build"]
+
+_GLOBAL_STAGE = "dedup_exact"
+_WORK = "_work/"
+_EXAMPLES = 3  # quarantined records named in an error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BuildOptions:
+    """How to build: nothing here changes what comes out."""
+
+    workers: int | None = None
+    """Processes; None: the cores this process may use."""
+    work: str | None = None
+    """URL of the work folder; None: `_work` in the dataset."""
+    author: str = ""
+    reason: str = ""
+    progress: Progress = NO_PROGRESS
+
+
+def run_build(
+    recipe: Recipe, *, out: str, tokenizer: Tokenizer, append: bool, options: BuildOptions
+) -> BuildReport:
+    """Builds a version from a recipe; on an existing dataset its latest version is the parent.
+
+    Args:
+        recipe: what to do.
+        out: URL of the dataset, made where there is none.
+        tokenizer: the recipe's, loaded.
+        append: the new version holds the parent's documents too; inputs that are in already are
+            skipped. Otherwise it holds this build's documents alone.
+        options: how to do it.
+
+    Raises:
+        UsageError: inputs or output can't be used as asked.
+        GuardError: more was lost than the recipe allows.
+        ResumableError: partly done; the same call goes on.
+    """
+    started = time.monotonic()
+    repository, parent = _output(out, tokenizer)
+    workers = options.workers or available_cores()
+    with closing(LocalExecutor(workers)) as executor:
+        build = _Build(recipe, repository, parent, tokenizer, append, options, executor)
+        report = build.run()
+    return replace(report, seconds=time.monotonic() - started)
+
+
+def _output(out: str, tokenizer: Tokenizer) -> tuple[Repository, Dataset | None]:
+    repository = Repository(out)
+    if not repository.exists():
+        _check_free(repository)
+        return repository, None
+    parent = repository.latest()
+    if parent is not None:
+        _check_tokenizer(parent, tokenizer)
+    return repository, parent
+
+
+def _check_free(repository: Repository) -> None:
+    """Raises: UsageError: something else than a dataset is there already."""
+    found = (info.path for info in repository.store.list() if not info.path.startswith(_WORK))
+    first = next(found, None)
+    if first is not None:
+        raise UsageError(
+            f"{repository.url} isn't empty and isn't a dataset: it holds {first}; nothing was "
+            "written there. Give --out a new or empty folder"
+        )
+
+
+def _check_tokenizer(parent: Dataset, tokenizer: Tokenizer) -> None:
+    recorded = parent.manifest.tokenizer
+    if recorded.vocabulary == tokenizer.vocabulary and recorded.canary == tokenizer.canary:
+        return
+    what = "vocabulary" if recorded.vocabulary != tokenizer.vocabulary else "canary (same ids)"
+    mine = getattr(tokenizer, what.split()[0])
+    theirs = getattr(recorded, what.split()[0])
+    raise TokenizerMismatchError(
+        f"dataset {parent.url} was built with another tokenizer: {what} {theirs[:12]}..., this one "
+        f"has {mine[:12]}...; tokens of two tokenizers can't be mixed. Build into another --out, "
+        "or use the tokenizer that lies in the dataset"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Pieces:
+    """What the passes over the units left behind."""
+
+    scanned: list[Scanned]
+    removals: list[Removal]
+    encoded: list[Piece]
+    ledgers: list[Ledger]
+    quarantine: pa.Table
+    compared: bool
+
+
+class _Build:
+    """One run of the passes; its methods are the steps, in order."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        repository: Repository,
+        parent: Dataset | None,
+        tokenizer: Tokenizer,
+        append: bool,
+        options: BuildOptions,
+        executor: Executor,
+    ) -> None:
+        self._recipe = recipe
+        self._repository = repository
+        self._parent = parent
+        self._tokenizer = tokenizer
+        self._base = parent if append else None
+        self._options = options
+        self._executor = executor
+        self._work = Work(options.work) if options.work else Work(repository.url, _WORK)
+        self._passes = Passes(work=self._work, executor=executor, progress=options.progress)
+
+    def run(self) -> BuildReport:
+        """Runs all steps; returns the report, its seconds still 0."""
+        listed = list_sources(self._recipe.inputs)
+        self._repository.create()
+        files = [file for source in listed for file, _ in source.files]
+        digests = hash_files(files, executor=self._executor, progress=self._options.progress)
+        sources = skip_known(listed, digests, self._base)
+        if self._base is not None and not any(source.files for source in sources):
+            return self._nothing_new(self._base, num_skipped=len(files))
+        pieces = self._make_pieces(sources, digests)
+        shards = self._write_shards(pieces)
+        committed = self._commit(sources, digests, pieces, shards)
+        self._work.empty(self._passes.used)
+        return BuildReport(
+            dataset=self._repository.url,
+            version=committed.version,
+            created=committed.created,
+            manifest=committed.manifest,
+            logical=committed.logical,
+            content=committed.content,
+            ledgers=tuple(pieces.ledgers),
+            shards=len(shards),
+            inputs_read=sum(len(source.files) for source in sources),
+            inputs_skipped=len(files) - sum(len(source.files) for source in sources),
+            truncated=_truncated(pieces.scanned),
+            seconds=0.0,
+        )
+
+    def _make_pieces(self, sources: Sequence[SourceInputs], digests: Mapping[str, str]) -> _Pieces:
+        before, after, compare = split_stages(self._recipe)
+        scanned = self._passes.scan(sources, digests, stages=before, compare=compare)
+        quarantine = merge.quarantine_table(self._work, [item.piece for item in scanned])
+        removals = self._passes.remove(
+            scanned,
+            known=known_documents(self._base, sources),
+            compare=compare,
+            sources=[source.source for source in sources],
+            existing=self._base.signatures() if self._base is not None else None,
+        )
+        self._check(add_up(sources, scanned, removals, []), quarantine)
+        encoded = self._encode(scanned, removals, after)
+        ledgers = add_up(sources, scanned, removals, [record for _, record in encoded])
+        self._check(ledgers, quarantine)
+        return _Pieces(
+            scanned=scanned,
+            removals=removals,
+            encoded=[piece for piece, _ in encoded],
+            ledgers=ledgers,
+            quarantine=quarantine,
+            compared=compare,
+        )
+
+    def _check(self, ledgers: Sequence[Ledger], quarantine: pa.Table) -> None:
+        check_guards(ledgers, self._recipe.guards, examples=_examples(quarantine))
+
+    def _encode(
+        self, scanned: Sequence[Scanned], removals: Sequence[Removal], stages: StageList
+    ) -> list[tuple[Piece, Mapping[str, Any]]]:
+        settings = {
+            "stages": stages,
+            "append_eos": self._recipe.tokenize.append_eos,
+            "shard_tokens": self._shard_tokens,
+            "shuffle_seed": self._recipe.output.shuffle_seed,
+        }
+        return self._passes.encode(
+            scanned, removals, tokenizer=self._tokenizer_files(), settings=settings
+        )
+
+    def _tokenizer_files(self) -> TokenizerFiles:
+        files = self._tokenizer.files
+        key = piece_key(
+            pass_="tokenizer",
+            vocabulary=self._tokenizer.vocabulary,
+            files={name: sha256_hex(data) for name, data in files.items()},
+        )
+        piece = Piece("tokenizer", key)
+        for name, data in files.items():
+            self._work.put_bytes(piece, name, memoryview(data))
+        self._passes.used.add(piece)
+        return TokenizerFiles(piece, tuple(sorted(files)), self._tokenizer.eos_id)
+
+    @property
+    def _shard_tokens(self) -> int:
+        return max(1, self._recipe.output.shard_bytes // self._tokenizer.token_dtype.itemsize)
+
+    def _write_shards(self, pieces: _Pieces) -> list[ShardRecord]:
+        units: dict[str, list[Piece]] = {}
+        for item, piece in zip(pieces.scanned, pieces.encoded, strict=True):
+            units.setdefault(item.unit.source, []).append(piece)
+        parents = self._base.sources if self._base is not None else ()
+        return self._passes.write_shards(
+            self._repository,
+            units,
+            first_numbers={source.name: source.num_shards for source in parents},
+            shard_tokens=self._shard_tokens,
+            dtype=self._tokenizer.token_dtype,
+        )
+
+    def _commit(
+        self,
+        sources: Sequence[SourceInputs],
+        digests: Mapping[str, str],
+        pieces: _Pieces,
+        shards: list[ShardRecord],
+    ) -> Committed:
+        scanned = [item.piece for item in pieces.scanned]
+        draft = VersionDraft(
+            operation="append" if self._base is not None else "build",
+            parent=self._parent,
+            recipe=self._resolved_recipe(),
+            shards=shards,
+            dropped=merge.dropped_table(
+                self._work, scanned, [item.left for item in pieces.removals], pieces.encoded
+            ),
+            quarantine=pieces.quarantine,
+            inputs=merge.inputs_table(sources, digests, pieces.scanned),
+            signatures=merge.signatures_table(self._work, scanned, pieces.encoded)
+            if pieces.compared
+            else None,
+            counts=[ledger.counts() for ledger in pieces.ledgers],
+            tokenizer=_tokenizer_record(self._tokenizer),
+            environment=environment(),
+            licences={source.source: source.licence for source in sources if source.licence},
+        )
+        return commit_version(
+            self._repository,
+            draft,
+            author=self._options.author,
+            reason=self._options.reason,
+            input_roots=[],
+            time_seconds=time.time(),
+            transaction=uuid.uuid4().hex,
+        )
+
+    def _resolved_recipe(self) -> dict[str, Any]:
+        return self._recipe.resolved(tokenizer=_tokenizer_record(self._tokenizer).sha256)
+
+    def _nothing_new(self, base: Dataset, *, num_skipped: int) -> BuildReport:
+        digests = base.manifest.digests
+        return BuildReport(
+            dataset=self._repository.url,
+            version=base.version,
+            created=False,
+            manifest=base.manifest_sha256,
+            logical=digests.logical,
+            content=digests.content,
+            ledgers=(),
+            shards=0,
+            inputs_read=0,
+            inputs_skipped=num_skipped,
+            truncated=(),
+            seconds=0.0,
+        )
+
+
+def split_stages(recipe: Recipe) -> tuple[StageList, StageList, bool]:
+    """Returns the stages before and behind the one that looks at all documents, if there is one."""
+    stages = tuple((stage.name, stage.options) for stage in recipe.stages)
+    names = [name for name, _ in stages]
+    if _GLOBAL_STAGE not in names:
+        return stages, (), False
+    place = names.index(_GLOBAL_STAGE)
+    return stages[:place], stages[place + 1 :], True
+
+
+def _tokenizer_record(tokenizer: Tokenizer) -> TokenizerRecord:
+    return TokenizerRecord(
+        files=tokenizer.files,
+        vocabulary=tokenizer.vocabulary,
+        canary=tokenizer.canary,
+        vocab_size=tokenizer.vocab_size,
+        max_id=tokenizer.max_id,
+        eos_id=tokenizer.eos_id,
+        backend=tokenizer.backend,
+    )
+
+
+def _examples(quarantine: pa.Table) -> list[str]:
+    columns = ("source_file", "source_offset", "error")
+    first = quarantine.slice(0, _EXAMPLES).select(list(columns)).to_pylist()
+    return [f"{row['source_file']}:{row['source_offset']} {row['error']}" for row in first]
+
+
+def _truncated(scanned: Sequence[Scanned]) -> tuple[str, ...]:
+    names = {
+        file
+        for item in scanned
+        for file, counts in item.record["files"].items()
+        if counts["truncated"]
+    }
+    return tuple(sorted(names))

@@ -1,0 +1,171 @@
+"""The second pass over a unit: what deduplication left becomes token ids, in shuffled order.
+
+The documents are sorted as shards hold them, so each shard later reads one stretch of each unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datapipe.clean import document_stage
+from datapipe.dataset.tables import DROPPED
+from datapipe.documents import DOCUMENTS, domains, url_hashes
+from datapipe.encode import encode_documents
+from datapipe.engine.layout import document_order, shuffle_keys
+from datapipe.engine.scan import DOCUMENTS_NAME, LEFT, apply_stages, concat, count_rules, plain
+from datapipe.engine.work import Piece, Work
+from datapipe_tokenizers import Tokenizer, load_files
+
+__all__ = [
+    "ENCODED",
+    "ORDER",
+    "TOKENS",
+    "_ORDER_COLUMNS",
+    "EncodeTask",
+    "TokenizerFiles",
+    "encode_unit",
+]
+
+TOKENS = "tokens.bin"
+ENCODED = "encoded.arrow"
+ORDER = "order.arrow"
+_ORDER_COLUMNS = [
+    "oversize",
+    "shuffle_key",
+    "content_hash",
+    "source_file",
+    "source_offset",
+    "source_length",
+    "num_tokens",
+]
+
+_BATCH_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerFiles:
+    """A tokenizer as a piece of the work folder, so that tasks stay small."""
+
+    piece: Piece
+    names: tuple[str, ...]
+    eos: int
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeTask:
+    """One scanned unit to encode, and all that its result depends on."""
+
+    work: Work
+    key: str
+    scanned: Piece
+    removed: bytes
+    """One bit a document: 1 where deduplication removed it; empty: none."""
+    stages: tuple[tuple[str, Mapping[str, Any]], ...]
+    tokenizer: TokenizerFiles
+    append_eos: bool
+    shard_tokens: int
+    shuffle_seed: int
+
+    @property
+    def piece(self) -> Piece:
+        """Where the result lies."""
+        return Piece("encode", self.key)
+
+
+def encode_unit(task: EncodeTask) -> dict[str, Any]:
+    """Returns the unit's record, doing the work unless it is finished already."""
+    record = task.work.record(task.piece)
+    return record if record is not None else _encode(task)
+
+
+def _encode(task: EncodeTask) -> dict[str, Any]:
+    documents = _kept(task.work.get_table(task.scanned, DOCUMENTS_NAME), task.removed)
+    stages = [document_stage(name, options) for name, options in task.stages]
+    tokenizer = _tokenizer(task.work, task.tokenizer)
+    left: list[pa.Table] = []
+    batches: list[pa.RecordBatch] = []
+    tokens: list[npt.NDArray[Any]] = [np.empty(0, dtype=tokenizer.token_dtype)]
+    counts: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+    for whole in documents.to_batches(max_chunksize=_BATCH_ROWS):
+        for batch in apply_stages(whole, stages, left):
+            ids, num_tokens = encode_documents(batch, tokenizer, append_eos=task.append_eos)
+            batches.append(batch)
+            tokens.append(ids)
+            counts.append(num_tokens)
+    kept = pa.Table.from_batches(batches, schema=plain(DOCUMENTS.empty_table()).schema)
+    return _store(task, kept, np.concatenate(tokens), np.concatenate(counts), left)
+
+
+def _kept(documents: pa.Table, removed: bytes) -> pa.Table:
+    if not removed:
+        return documents
+    bits = np.unpackbits(np.frombuffer(removed, dtype=np.uint8), count=documents.num_rows)
+    return documents.filter(pa.array(bits == 0))
+
+
+@lru_cache(maxsize=1)
+def _tokenizer(work: Work, files: TokenizerFiles) -> Tokenizer:
+    contents = {name: work.get_bytes(files.piece, name) for name in files.names}
+    return load_files(contents, eos=files.eos)
+
+
+def _store(
+    task: EncodeTask,
+    kept: pa.Table,
+    tokens: npt.NDArray[Any],
+    num_tokens: npt.NDArray[np.int64],
+    left: list[pa.Table],
+) -> dict[str, Any]:
+    encoded = _encoded_table(task, kept, num_tokens)
+    order = document_order(encoded)
+    starts = np.cumsum(num_tokens) - num_tokens
+    tokens = gather_spans(tokens, starts[order], num_tokens[order])
+    encoded = encoded.take(pa.array(order))
+    gone = concat(left, DROPPED)
+    task.work.put_bytes(task.piece, TOKENS, tokens.data.cast("B"))
+    task.work.put_table(task.piece, ENCODED, encoded)
+    task.work.put_table(task.piece, ORDER, encoded.select(_ORDER_COLUMNS))
+    task.work.put_table(task.piece, LEFT, plain(gone))
+    record = {
+        "rows": encoded.num_rows,
+        "tokens": int(num_tokens.sum()),
+        "text_bytes": int(encoded["text_bytes"].to_numpy().sum()),
+        "dropped": count_rules(gone),
+    }
+    task.work.finish(task.piece, record)
+    return record
+
+
+def _encoded_table(task: EncodeTask, kept: pa.Table, num_tokens: npt.NDArray[np.int64]) -> pa.Table:
+    hashes = kept["content_hash"].combine_chunks()
+    columns = {
+        "oversize": pa.array(num_tokens > task.shard_tokens),
+        "shuffle_key": pa.array(shuffle_keys(hashes, seed=task.shuffle_seed)),
+        "num_tokens": pa.array(num_tokens),
+        "text_bytes": pc.binary_length(kept["text"]).cast(pa.int64()),
+        "url_hash": url_hashes(kept["url"]),
+        "domain": domains(kept["url"]),
+    }
+    table = kept.drop_columns(["text", "url", "source"])
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    return table
+
+
+def gather_spans(
+    tokens: npt.NDArray[Any], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> npt.NDArray[Any]:
+    """Returns the spans [start, start + length) of `tokens` one behind another."""
+    spans = [
+        tokens[start : start + length]
+        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
+    ]
+    return np.concatenate([tokens[:0], *spans])

@@ -1,0 +1,87 @@
+"""The tables of a version, put together from its units in an order that no unit decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from datapipe.dataset.tables import DROPPED, INPUTS, QUARANTINE, SIGNATURES
+from datapipe.engine.encode_unit import ENCODED
+from datapipe.engine.passes import Scanned
+from datapipe.engine.scan import BAD, KEYS, LEFT, concat
+from datapipe.engine.sources import SourceInputs
+from datapipe.engine.work import Piece, Work
+
+__all__ = ["dropped_table", "inputs_table", "quarantine_table", "signatures_table"]
+
+_ORIGIN_ORDER = ["source", "source_file", "source_offset", "source_length"]
+
+
+def dropped_table(
+    work: Work, scanned: Iterable[Piece], removed: Sequence[pa.Table], encoded: Iterable[Piece]
+) -> pa.Table:
+    """Returns every dropped document of the build: by stages before, by and after deduplication."""
+    tables = [work.get_table(piece, LEFT) for piece in scanned]
+    tables += [work.get_table(piece, LEFT) for piece in encoded]
+    return _ordered(concat([*tables, *removed], DROPPED), DROPPED)
+
+
+def quarantine_table(work: Work, scanned: Iterable[Piece]) -> pa.Table:
+    """Returns every record of the build that could not be read."""
+    tables = [work.get_table(piece, BAD) for piece in scanned]
+    return _ordered(concat(tables, QUARANTINE), QUARANTINE)
+
+
+def _ordered(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    table = table.sort_by([(name, "ascending") for name in _ORIGIN_ORDER])
+    return table.select(schema.names).cast(schema)
+
+
+def signatures_table(work: Work, scanned: Sequence[Piece], encoded: Sequence[Piece]) -> pa.Table:
+    """Returns what deduplication compared of every document that was kept, ascending by key."""
+    tables = [_kept_keys(work, scan, encode) for scan, encode in zip(scanned, encoded, strict=True)]
+    table = pa.concat_tables(tables) if tables else SIGNATURES.empty_table()
+    return table.sort_by([("key", "ascending"), ("doc_id", "ascending")]).cast(SIGNATURES)
+
+
+def _kept_keys(work: Work, scan: Piece, encode: Piece) -> pa.Table:
+    keys = work.get_table(scan, KEYS).select(["key", "doc_id"])
+    kept = work.get_table(encode, ENCODED).select(["doc_id"])
+    return keys.join(kept, keys="doc_id", join_type="left semi").select(["key", "doc_id"])
+
+
+def inputs_table(
+    sources: Sequence[SourceInputs], digests: Mapping[str, str], scanned: Iterable[Scanned]
+) -> pa.Table:
+    """Returns one row an input file: what it was and what it held."""
+    seen = _file_counts(scanned)
+    rows: list[dict[str, Any]] = []
+    for source in sources:
+        for file, format_ in source.files:
+            counts = seen.get((source.source, file.relative), {})
+            rows.append(
+                {
+                    "source": source.source,
+                    "file": file.relative,
+                    "format": str(format_),
+                    "size_bytes": file.size_bytes,
+                    "sha256": bytes.fromhex(digests[file.path]),
+                    "num_records": counts.get("records", 0),
+                    "num_blank_lines": counts.get("blank_lines", 0),
+                    "truncated": bool(counts.get("truncated", False)),
+                }
+            )
+    rows.sort(key=lambda row: (row["source"], row["file"]))
+    return pa.Table.from_pylist(rows, schema=INPUTS)
+
+
+def _file_counts(scanned: Iterable[Scanned]) -> dict[tuple[str, str], dict[str, int]]:
+    seen: dict[tuple[str, str], dict[str, int]] = {}
+    for item in scanned:
+        for file, counts in item.record["files"].items():
+            total = seen.setdefault((item.unit.source, file), {})
+            for name, count in counts.items():
+                total[name] = total.get(name, 0) + int(count)
+    return seen

@@ -1,0 +1,136 @@
+"""What a user asks for, by paths or by recipe, turned into a recipe and a tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from datapipe.dataset import Dataset
+from datapipe.errors import UsageError
+from datapipe.recipe import (
+    Fields,
+    Guards,
+    Input,
+    Output,
+    Recipe,
+    StageSpec,
+    Tokenize,
+    bare_recipe,
+    load_recipe,
+)
+from datapipe_tokenizers import Tokenizer, load, load_files
+
+__all__ = ["DEFAULT_SOURCE", "Request"]
+
+DEFAULT_SOURCE = "documents"
+_RECIPE_SUFFIXES = {".yaml", ".yml"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What is given to `build` or `append`."""
+
+    inputs: tuple[str, ...]
+    """One recipe (*.yaml), or files, folders and patterns."""
+    tokenizer: str | None = None
+    eos: str | None = None
+    text_field: str | None = None
+    source: str | None = None
+    max_quarantined_fraction: float | None = None
+    max_dropped_fraction: float | None = None
+
+    def recipe(self, base: Dataset | None) -> Recipe:
+        """Returns the recipe that is meant; of an append to `base` by paths, that of `base`.
+
+        Raises:
+            UsageError: options that don't go together; RecipeError: the recipe is wrong.
+        """
+        if self._is_recipe:
+            self._refuse_options()
+            recipe = load_recipe(Path(self.inputs[0]))
+        elif base is not None:
+            recipe = self._like(base)
+        else:
+            recipe = bare_recipe(
+                self.inputs,
+                tokenizer=self.tokenizer,
+                eos=self.eos,
+                source=self.source or DEFAULT_SOURCE,
+                text_field=self.text_field or "text",
+            )
+        return recipe.model_copy(update={"guards": self._guards(recipe.guards)})
+
+    def load_tokenizer(self, recipe: Recipe, base: Dataset | None) -> Tokenizer:
+        """Returns the tokenizer: the recipe's or the given one, of an append the dataset's own.
+
+        Raises:
+            UsageError: none is given.
+            TokenizerError: it can't be loaded.
+        """
+        path = self.tokenizer or recipe.tokenize.tokenizer
+        if path is not None:
+            return load(path, eos=self.eos or recipe.tokenize.eos)
+        if base is not None:
+            return load_files(base.tokenizer_files(), eos=base.eos_id)
+        raise UsageError(
+            "no tokenizer is given, and a build needs one. Give --tokenizer (a tokenizer.json or "
+            "its folder; in a recipe `tokenize: {tokenizer: ...}`), or make one: "
+            "datapipe tokenizer train PATH... -o tokenizer.json"
+        )
+
+    @property
+    def _is_recipe(self) -> bool:
+        recipes = [path for path in self.inputs if Path(path).suffix in _RECIPE_SUFFIXES]
+        if recipes and len(self.inputs) > 1:
+            raise UsageError(
+                f"{recipes[0]} is a recipe, and {len(self.inputs) - 1} more inputs are given; "
+                "give either one recipe or paths, or list the paths in the recipe"
+            )
+        return bool(recipes)
+
+    def _refuse_options(self) -> None:
+        given = {
+            "--text-field": self.text_field,
+            "--source": self.source,
+            "--eos": self.eos if self.tokenizer is None else None,
+        }
+        named = [name for name, value in given.items() if value is not None]
+        if named:
+            raise UsageError(
+                f"{', '.join(named)} can't be given beside a recipe, which says it already: "
+                f"change it in {self.inputs[0]}"
+            )
+
+    def _guards(self, guards: Guards) -> Guards:
+        given = {
+            "max_quarantined_fraction": self.max_quarantined_fraction,
+            "max_dropped_fraction_per_source": self.max_dropped_fraction,
+        }
+        return guards.model_copy(update={k: v for k, v in given.items() if v is not None})
+
+    def _like(self, base: Dataset) -> Recipe:
+        recorded: Mapping[str, Any] = base.manifest.recipe
+        fields = Fields(text=self.text_field or "text")
+        entry = Input(source=self._source(base), paths=list(self.inputs), fields=fields)
+        tokenize = {**recorded["tokenize"], "tokenizer": None}
+        return Recipe(
+            name=recorded["name"],
+            inputs=[entry],
+            stages=[StageSpec.model_validate(stage) for stage in recorded["stages"]],
+            tokenize=Tokenize.model_validate(tokenize),
+            output=Output.model_validate(recorded["output"]),
+            guards=Guards.model_validate(recorded["guards"]),
+        )
+
+    def _source(self, base: Dataset) -> str:
+        names = [source.name for source in base.sources]
+        if self.source is not None:
+            return self.source
+        if len(names) == 1:
+            return names[0]
+        raise UsageError(
+            f"{base.url} has the sources {', '.join(names)}; say with --source which one the new "
+            "documents belong to, or give a new name"
+        )

@@ -1,0 +1,110 @@
+"""What goes in: the files of every source, with what identifies their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from datapipe.engine.executors import Executor
+from datapipe.errors import InputError
+from datapipe.observe import Progress
+from datapipe.read import (
+    Format,
+    InputFile,
+    check_fields,
+    detect_format,
+    input_sha256,
+    list_inputs,
+)
+from datapipe.recipe import Fields, Input
+
+__all__ = ["SourceFile", "SourceInputs", "hash_files", "list_sources"]
+
+_HASH_TASK_BYTES = 64 << 20
+_HASH_TASK_FILES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One input file and the SHA-256 (hex) of its bytes as stored."""
+
+    file: InputFile
+    format: Format
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInputs:
+    """One input entry of a recipe, its files found."""
+
+    source: str
+    fields: Fields
+    licence: str | None
+    files: tuple[tuple[InputFile, Format], ...]
+
+
+def list_sources(inputs: Sequence[Input]) -> list[SourceInputs]:
+    """Returns the files of every input entry, their formats known and their fields checked.
+
+    Raises:
+        InputError: a path or field that isn't there, an unknown format, the same relative name
+            twice in one source.
+    """
+    found = [_list_source(entry) for entry in inputs]
+    _check_names(found)
+    return found
+
+
+def _list_source(entry: Input) -> SourceInputs:
+    files = list_inputs(entry.paths, root=entry.root)
+    formats = [detect_format(file, declared=entry.format) for file in files]
+    check_fields(files, entry.fields, entry.source, declared=entry.format)
+    return SourceInputs(
+        source=entry.source,
+        fields=entry.fields,
+        licence=entry.licence,
+        files=tuple(zip(files, formats, strict=True)),
+    )
+
+
+def _check_names(inputs: Sequence[SourceInputs]) -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for entry in inputs:
+        for file, _ in entry.files:
+            other = seen.setdefault((entry.source, file.relative), file.path)
+            if other != file.path:
+                raise InputError(
+                    f"source {entry.source} has two files of the relative name {file.relative}: "
+                    f"{other} and {file.path}; documents of both would have the same identity. "
+                    "Give one of them another source, or set `root:` of its input"
+                )
+
+
+def hash_files(
+    files: Sequence[InputFile], *, executor: Executor, progress: Progress
+) -> dict[str, str]:
+    """Returns the SHA-256 (hex) of every file, by its path."""
+    groups = list(_groups(files))
+    progress.begin("hash inputs", sum(file.size_bytes for file in files), "bytes")
+    digests: dict[str, str] = {}
+    for number, found in executor.map(_hash_group, groups):
+        digests.update(found)
+        progress.advance(sum(file.size_bytes for file in groups[number]))
+    progress.end()
+    return digests
+
+
+def _groups(files: Sequence[InputFile]) -> Iterator[list[InputFile]]:
+    group: list[InputFile] = []
+    for file in files:
+        group.append(file)
+        full = sum(item.size_bytes for item in group) >= _HASH_TASK_BYTES
+        if full or len(group) == _HASH_TASK_FILES:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _hash_group(files: Sequence[InputFile]) -> dict[str, str]:
+    return {file.path: input_sha256(file).hex() for file in files}

@@ -1,0 +1,102 @@
+"""Training a tokenizer on input files: a fair share of every file, in the files' order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from datapipe.engine.sources import SourceInputs, list_sources
+from datapipe.errors import FailedError, InputError, UsageError
+from datapipe.observe import NO_PROGRESS, Progress
+from datapipe.read import plan_ranges, read_range
+from datapipe.recipe import Fields, Input
+from datapipe_tokenizers import load_files, train_bpe
+
+__all__ = ["train_tokenizer"]
+
+_RANGE_BYTES = 32 << 20
+
+
+def train_tokenizer(
+    paths: Sequence[str],
+    *,
+    out: str | Path,
+    vocab_size: int,
+    text_field: str = "text",
+    max_bytes: int = 100_000_000,
+    overwrite: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> dict[str, Any]:
+    """Trains a byte-level BPE tokenizer and writes it as a tokenizer.json.
+
+    Args:
+        paths: files, folders and patterns to learn from.
+        out: the file to write.
+        vocab_size: number of tokens, specials included.
+        text_field: field that holds the text.
+        max_bytes: UTF-8 bytes to learn from, spread over the files by their sizes.
+        overwrite: whether `out` may exist.
+        progress: listener.
+
+    Raises:
+        UsageError: `out` exists, or there is no text in the inputs.
+    """
+    target = Path(out)
+    if target.exists() and not overwrite:
+        raise UsageError(f"{target} exists and was left as it is; name another, or give --force")
+    entry = Input(source="training", paths=list(paths), fields=Fields(text=text_field))
+    (source,) = list_sources([entry])
+    progress.begin("read text", 0, "bytes")
+    texts = list(_texts(source, max_bytes, progress))
+    progress.end()
+    if not any(texts):
+        raise InputError(f"there is no text in {', '.join(paths)}: nothing can be learned from it")
+    progress.begin("train tokenizer", 0, "bytes")
+    data = train_bpe(iter(texts), vocab_size=vocab_size)
+    progress.end()
+    _write(target, data)
+    tokenizer = load_files({"tokenizer.json": data})
+    return {
+        "tokenizer": str(target),
+        "vocab_size": tokenizer.vocab_size,
+        "eos": tokenizer.decode([tokenizer.eos_id]),
+        "text_bytes": sum(len(text.encode()) for text in texts),
+        "vocabulary": tokenizer.vocabulary,
+        "canary": tokenizer.canary,
+    }
+
+
+def _texts(source: SourceInputs, max_bytes: int, progress: Progress) -> Iterator[str]:
+    total = sum(file.size_bytes for file, _ in source.files)
+    for file, format in source.files:
+        left = -(-max_bytes * file.size_bytes // max(total, 1))
+        ranges = plan_ranges(file, format, target_bytes=_RANGE_BYTES)
+        for text in _documents(source, ranges):
+            size = len(text.encode())
+            yield text
+            progress.advance(size)
+            left -= size
+            if left <= 0:
+                break
+
+
+def _documents(source: SourceInputs, ranges: Sequence[Any]) -> Iterator[str]:
+    for piece in ranges:
+        for result in read_range(piece, source=source.source, fields=source.fields):
+            if result.batch is not None:
+                yield from result.batch.column("text").to_pylist()
+
+
+def _write(target: Path, data: bytes) -> None:
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(data)
+        temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise FailedError(
+            f"{target} can't be written: {error.strerror}; nothing is there"
+        ) from error

@@ -1,0 +1,57 @@
+"""Units: the smallest pieces of build work, planned from the inputs alone.
+
+A unit is some ranges of files of one source and one format. Units never depend on the number of
+workers, so the same unit has the same key whoever runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from datapipe.engine.sources import SourceInputs
+from datapipe.read import FileRange, plan_ranges
+
+__all__ = ["UNIT_BYTES", "Unit", "group_ranges", "plan_units"]
+
+UNIT_BYTES = 32 << 20
+"""Stored bytes a unit aims at: small enough for balance and memory, large enough that the cost of
+starting one (a few ms) doesn't show."""
+UNIT_RANGES = 2_000
+"""Ranges a unit holds at most: a folder of tiny files is cut too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Ranges of files of one source that are read in one pass."""
+
+    source: str
+    ranges: tuple[FileRange, ...]
+    num_bytes: int
+    """Stored bytes, about."""
+
+
+def plan_units(inputs: SourceInputs) -> Iterator[Unit]:
+    """Yields the units of one input entry, in the order of its files."""
+    return group_ranges(inputs.source, _sized_ranges(inputs))
+
+
+def _sized_ranges(inputs: SourceInputs) -> Iterator[tuple[FileRange, int]]:
+    for file, format in inputs.files:
+        ranges = plan_ranges(file, format, target_bytes=UNIT_BYTES)
+        for piece in ranges:
+            yield piece, file.size_bytes // len(ranges)
+
+
+def group_ranges(source: str, ranges: Iterable[tuple[FileRange, int]]) -> Iterator[Unit]:
+    """Groups (range, bytes), in the order given, into units of about UNIT_BYTES."""
+    group: list[FileRange] = []
+    group_bytes = 0
+    for piece, size in ranges:
+        if group and (group_bytes + size > UNIT_BYTES or len(group) == UNIT_RANGES):
+            yield Unit(source, tuple(group), group_bytes)
+            group, group_bytes = [], 0
+        group.append(piece)
+        group_bytes += size
+    if group:
+        yield Unit(source, tuple(group), group_bytes)

@@ -1,0 +1,123 @@
+"""The work folder: finished pieces of a build under the digest of all that went into them.
+
+A piece is some objects and, written last, one record. A piece with a record is finished and is
+never done again; one without is done anew. So a build that was killed goes on where it was, and
+results of another configuration, another input or other code can't be mixed in: their keys differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from datapipe.dataset import canonical_json, sha256_hex
+from tiering.errors import ObjectNotFoundError
+from tiering.store import BlockingStore, Mode, View, ViewFile, open_store
+
+__all__ = ["ROWS_PER_BATCH", "Piece", "Work", "piece_key", "read_table", "table_bytes"]
+
+ROWS_PER_BATCH = 4096
+"""Rows of a record batch in a work table: what a range of rows is read in."""
+
+
+def piece_key(**parts: Any) -> str:
+    """Returns the key of a piece of work: SHA-256 of the canonical JSON of all that defines it."""
+    return sha256_hex(canonical_json(parts))
+
+
+def table_bytes(table: pa.Table) -> pa.Buffer:
+    """Returns a table as an Arrow file of batches of ROWS_PER_BATCH rows."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks(), max_chunksize=ROWS_PER_BATCH)
+    return sink.getvalue()
+
+
+def read_table(data: bytes) -> pa.Table:
+    """Returns the table that `table_bytes` made, without copying its columns."""
+    return pa.ipc.open_file(pa.BufferReader(data)).read_all()
+
+
+@lru_cache
+def _opened(url: str) -> BlockingStore:
+    return open_store(url).blocking()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The names of one piece's objects."""
+
+    stage: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A work folder in any store; safe to share, picklable."""
+
+    url: str
+    """The store."""
+    prefix: str = ""
+    """What the paths of all pieces start with: empty, or ending in `/`."""
+
+    @property
+    def store(self) -> BlockingStore:
+        """The store, opened once a process."""
+        return _opened(self.url)
+
+    def record(self, piece: Piece) -> dict[str, Any] | None:
+        """Returns the record of a finished piece, or None where it isn't finished."""
+        try:
+            data = self.get_bytes(piece, "record.json")
+        except ObjectNotFoundError:
+            return None
+        found: dict[str, Any] = msgspec.json.decode(data)
+        return found
+
+    def finish(self, piece: Piece, record: Mapping[str, Any]) -> None:
+        """Marks a piece as finished; its objects are all written by now."""
+        self.put_bytes(piece, "record.json", memoryview(msgspec.json.encode(record)))
+
+    def put_table(self, piece: Piece, name: str, table: pa.Table) -> None:
+        """Writes a table as one of the piece's objects."""
+        self.put_bytes(piece, name, memoryview(table_bytes(table)))
+
+    def put_bytes(self, piece: Piece, name: str, data: memoryview) -> None:
+        """Writes bytes as one of the piece's objects."""
+        self.store.put(self._path(piece, name), data, mode=Mode.OVERWRITE)
+
+    def get_bytes(self, piece: Piece, name: str) -> bytes:
+        """Returns one of the piece's objects, whole."""
+        return self.store.get(self._path(piece, name))
+
+    def get_table(self, piece: Piece, name: str) -> pa.Table:
+        """Returns one of the piece's tables, whole."""
+        return read_table(self.get_bytes(piece, name))
+
+    def get_rows(self, piece: Piece, name: str, start: int, stop: int) -> pa.Table:
+        """Returns rows [start, stop) of one of the piece's tables, reading only their batches."""
+        with self.open(piece, name) as view:
+            reader = pa.ipc.open_file(pa.PythonFile(ViewFile(view), mode="r"))
+            first, last = start // ROWS_PER_BATCH, -(-stop // ROWS_PER_BATCH)
+            batches = [reader.get_batch(number) for number in range(first, last)]
+            table = pa.Table.from_batches(batches, schema=reader.schema)
+        return table.slice(start - first * ROWS_PER_BATCH, stop - start)
+
+    def open(self, piece: Piece, name: str) -> View:
+        """Opens one of the piece's objects for ranged reads."""
+        return self.store.open(self._path(piece, name))
+
+    def empty(self, pieces: set[Piece]) -> None:
+        """Deletes the pieces of a build that is committed; record first, so none looks finished."""
+        for piece in sorted(pieces, key=lambda piece: (piece.stage, piece.key)):
+            self.store.delete(self._path(piece, "record.json"))
+            for info in list(self.store.list(self._path(piece, ""))):
+                self.store.delete(info.path)
+
+    def _path(self, piece: Piece, name: str) -> str:
+        return f"{self.prefix}{piece.stage}/{piece.key}/{name}"

@@ -1,0 +1,155 @@
+"""A run opened for questions: its history, the order of each segment, the versions it read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from datapipe.dataset import Dataset, open_dataset
+from datapipe.dataset.parts import Int64s, Part
+from datapipe.dataset.runs import DatasetUse, RunSegment, RunStore, check_run_name, run_places
+from datapipe.errors import DamagedError, UnknownReferenceError
+from datapipe.order import History, Order, OrderSpec, Planned, Stretch
+
+__all__ = ["OpenRun", "SegmentView", "open_run"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SegmentView:
+    """One segment of a run: its record, its order, and the dataset versions that it read."""
+
+    record: RunSegment
+    order: Order
+    datasets: tuple[Dataset, ...]
+
+    def part(self, source: int, shard: int) -> tuple[Part, int]:
+        """Returns the part of a dataset that holds a shard of the order, and its number there."""
+        return self.record.sources[source].split(shard)
+
+    def source_name(self, part: Part) -> str:
+        """Returns what the run calls a source of a dataset."""
+        use = self.record.datasets[part.dataset]
+        return part.source if use.name is None else f"{use.name}/{part.source}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenRun:
+    """A run's record, opened."""
+
+    name: str
+    store: RunStore
+    history: History
+    segments: tuple[SegmentView, ...]
+
+    def stretch_of(self, batch: int) -> Stretch:
+        """Returns the stretch that holds a batch.
+
+        Raises:
+            UnknownReferenceError: the run has no such batch.
+        """
+        stretch = self.history.stretch_of(batch)
+        if stretch is None:
+            raise UnknownReferenceError(
+                f"run {self.name} has no batch {batch}: {self._extent()}; batches count from 0"
+            )
+        return stretch
+
+    def batches_of_step(self, step: int) -> list[int]:
+        """Returns the batches of an optimizer step, ascending.
+
+        Raises:
+            UnknownReferenceError: the run has no such step.
+        """
+        batches = self.history.batches_of_step(step)
+        if not batches:
+            raise UnknownReferenceError(
+                f"run {self.name} has no step {step}: {self._extent()}; steps count from 0"
+            )
+        return batches
+
+    def _extent(self) -> str:
+        if not self.history.stretches:
+            return "no batch of it was delivered"
+        last = self.history.stretches[-1]
+        if last.end is None:
+            return "it has no end, and no such number is in it"
+        step = int(last.batches.segment.step_of(last.end - 1))
+        return f"its last batch is {last.end - 1}, in step {step}"
+
+
+def open_run(dataset: Dataset | str, *, run: str, runs: str | None = None) -> OpenRun:
+    """Opens the record of a run.
+
+    Args:
+        dataset: a dataset that the run read, at any version, wherever it lies now.
+        run: the run's name.
+        runs: where records are; None: in the dataset, or in ./datapipe-runs.
+
+    Raises:
+        UnknownReferenceError: no such run, or a version that it read isn't to be found.
+        DamagedError: the record can't be read.
+    """
+    given = open_dataset(dataset) if isinstance(dataset, str) else dataset
+    store, records = _find(given, check_run_name(run), runs)
+    versions: dict[str, Dataset] = {given.manifest_sha256: given}
+    orders: dict[str, Order] = {}
+    segments = []
+    for record in records:
+        used = tuple(_version(use, given, versions, run) for use in record.datasets)
+        if record.spec not in orders:
+            orders[record.spec] = Order.open(_spec(store, record, run), _tokens(record, used))
+        segments.append(SegmentView(record=record, order=orders[record.spec], datasets=used))
+    planned = [
+        Planned.of(view.record, spec=view.order.spec, next_batch=_next_batch(store, run, number))
+        for number, view in enumerate(segments)
+    ]
+    return OpenRun(name=run, store=store, history=History(planned), segments=tuple(segments))
+
+
+def _find(given: Dataset, run: str, runs: str | None) -> tuple[RunStore, list[RunSegment]]:
+    places = run_places([given.repository], runs=runs)
+    for store in places:
+        if records := store.segments(run):
+            return store, records
+    raise places[0].unknown(run)
+
+
+def _next_batch(store: RunStore, run: str, number: int) -> int | None:
+    end = store.end(run, number)
+    return None if end is None else end.next_batch
+
+
+def _spec(store: RunStore, record: RunSegment, run: str) -> OrderSpec:
+    data = store.spec(record.spec)
+    if data is None:
+        raise DamagedError(
+            f"the spec {record.spec} of run {run} is missing in {store.place}: which samples its "
+            "batches had can't be known; restore it from a copy"
+        )
+    return OrderSpec.from_json(data)
+
+
+def _tokens(record: RunSegment, datasets: Sequence[Dataset]) -> dict[str, Int64s]:
+    return {source.name: source.num_tokens(datasets) for source in record.sources}
+
+
+def _version(use: DatasetUse, given: Dataset, versions: dict[str, Dataset], run: str) -> Dataset:
+    """Returns the version that the run read: in the dataset given, else where it was then."""
+    if use.manifest not in versions:
+        versions[use.manifest] = _searched(use, given, run)
+    return versions[use.manifest]
+
+
+def _searched(use: DatasetUse, given: Dataset, run: str) -> Dataset:
+    try:
+        return given.repository.open(use.manifest)
+    except UnknownReferenceError:
+        pass
+    try:
+        return open_dataset(f"{use.url}@{use.manifest}")
+    except UnknownReferenceError as error:
+        raise UnknownReferenceError(
+            f"run {run} read version {use.version} of {use.url} (manifest {use.manifest[:16]}), "
+            f"which is neither there nor in {given.url}: what it delivered can't be named; give "
+            "the place where that dataset lies now"
+        ) from error

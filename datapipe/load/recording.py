@@ -1,0 +1,180 @@
+"""Keeping the run record of a stream: a segment when a pass begins, its end where there is one."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from datapipe.dataset.parts import SourceParts
+from datapipe.dataset.runs import DatasetUse, RunSegment, RunStore, SegmentEnd, check_run_name
+from datapipe.errors import StateError, UsageError
+from datapipe.load.sources import NamedDataset
+from datapipe.order import History, Last, OrderSpec, Planned, Segment
+
+__all__ = ["OpenSegment", "Reason", "RunWriter", "find_spec"]
+
+Reason = Literal["finished", "closed", "failed"]
+"""Why a segment ended: the stream's end, the reader stopped, or an error."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenSegment:
+    """A segment that is being delivered."""
+
+    store: RunStore
+    run: str
+    number: int
+    segment: Segment
+
+    def finish(self, *, num_batches: int, reason: Reason) -> None:
+        """Stores that the segment ended after so many of its batches."""
+        end = SegmentEnd(next_batch=self.segment.first_batch + num_batches, reason=reason)
+        self.store.finish(self.run, self.number, end)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunWriter:
+    """Writes the record of one run; on one process of the job."""
+
+    run: str
+    places: tuple[RunStore, ...]
+    "Where the record may be; the first that can be written is taken for a new one."
+    named: tuple[NamedDataset, ...]
+    split: str
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a name that can't be one."""
+        check_run_name(self.run)
+
+    def begin(
+        self,
+        segment: Segment,
+        *,
+        spec: OrderSpec,
+        parts: tuple[SourceParts, ...],
+        end_sample: int | None,
+        last: Last,
+        may_follow: bool,
+    ) -> OpenSegment:
+        """Stores a segment behind those that the run has; first batch and step follow from them.
+
+        Args:
+            segment: its batch and world size, and the sample number at which it starts.
+            spec: the order it is delivered in.
+            parts: what the spec's sources are made of.
+            end_sample: where the stream ends.
+            last: what becomes of a last, partial batch.
+            may_follow: whether the stream resumes this run; else the run must be new.
+
+        Raises:
+            UsageError: the run exists, and the stream doesn't resume it.
+            StateError: the run has no batch that begins at this sample number.
+        """
+        spec_bytes = spec.to_bytes()
+        store, earlier = self._place(spec_bytes)
+        if earlier and not may_follow:
+            raise self._exists(store, len(earlier))
+        placed = self._placed(segment, store, earlier)
+        record = RunSegment(
+            spec=store.put_spec(spec_bytes),
+            sources=parts,
+            datasets=tuple(_use(item) for item in self.named),
+            split=self.split,
+            first_batch=placed.first_batch,
+            first_step=placed.first_step,
+            first_sample=placed.first_sample,
+            global_batch_size=placed.global_batch_size,
+            dp_world_size=placed.dp_world_size,
+            batches_per_step=placed.batches_per_step,
+            end_sample=end_sample,
+            last=last,
+            started_seconds=time.time(),
+        )
+        store.append(self.run, record, number=len(earlier))
+        return OpenSegment(store=store, run=self.run, number=len(earlier), segment=placed)
+
+    def _place(self, spec: bytes) -> tuple[RunStore, list[RunSegment]]:
+        for store in self.places:
+            if earlier := store.segments(self.run):
+                return store, earlier
+        for store in self.places:
+            if store.is_writable(spec):
+                if store is not self.places[0]:
+                    warnings.warn(
+                        f"{self.places[0].place} can't be written, so the record of run "
+                        f"{self.run} is kept in {store.place}: lineage finds it only with "
+                        "`runs=` (`--runs`) or from this folder",
+                        UserWarning,
+                        stacklevel=2,
+                    )
+                return store, []
+        places = ", ".join(store.place for store in self.places)
+        raise UsageError(
+            f"the record of run {self.run} can't be written to {places}: lineage would have no "
+            "answer; give `runs=` a place that this user may write, or leave `run` out"
+        )
+
+    def _placed(self, segment: Segment, store: RunStore, earlier: Sequence[RunSegment]) -> Segment:
+        if not earlier:
+            return segment
+        place = _history(store, self.run, earlier).place_of(segment.first_sample)
+        if place is None:
+            raise StateError(
+                f"run {self.run} in {store.place} has no batch that begins at sample "
+                f"{segment.first_sample}: the state was saved by another run, and what follows it "
+                "can't be numbered; load a state of this run, or give `run=` a new name"
+            )
+        return Segment(
+            global_batch_size=segment.global_batch_size,
+            dp_world_size=segment.dp_world_size,
+            first_sample=segment.first_sample,
+            first_batch=place[0],
+            first_step=place[1],
+            batches_per_step=segment.batches_per_step,
+        )
+
+    def _exists(self, store: RunStore, num_segments: int) -> UsageError:
+        return UsageError(
+            f"run {self.run} is recorded in {store.place} already ({num_segments} segments): "
+            "delivering it from the beginning would make its record say what didn't happen. To go "
+            "on, load the state that was saved with the model; to begin anew under this name, call "
+            "`stream.load_state_dict(stream.state_dict())` before the first batch; else give "
+            "`run=` another name"
+        )
+
+
+def find_spec(places: Sequence[RunStore], digest: str) -> OrderSpec | None:
+    """Returns the spec of a digest from the first place that has it, None where none has."""
+    for store in places:
+        data = store.spec(digest)
+        if data is not None:
+            return OrderSpec.from_json(data)
+    return None
+
+
+def _history(store: RunStore, run: str, records: Sequence[RunSegment]) -> History:
+    planned = []
+    for number, record in enumerate(records):
+        spec = find_spec([store], record.spec)
+        if spec is None:
+            raise StateError(
+                f"the spec {record.spec[:16]} of run {run} is missing in {store.place}: where the "
+                "run was can't be known; restore it, or give `run=` a new name"
+            )
+        end = store.end(run, number)
+        next_batch = None if end is None else end.next_batch
+        planned.append(Planned.of(record, spec=spec, next_batch=next_batch))
+    return History(planned)
+
+
+def _use(item: NamedDataset) -> DatasetUse:
+    dataset = item.dataset
+    return DatasetUse(
+        name=item.name,
+        url=dataset.url,
+        version=dataset.version,
+        manifest=dataset.manifest_sha256,
+    )

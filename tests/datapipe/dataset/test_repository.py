@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from datapipe.dataset import Dataset, Repository, open_dataset, sha256_hex
+from datapipe.dataset.repository import read_format
+from datapipe.errors import DamagedError, DatasetError, SpaceError, UnknownReferenceError
+from tiering.errors import AccessDeniedError, NoSpaceError
+from tiering.testing import FaultyStore
+
+
+def test_create_writes_what_the_format_says(tmp_path: Path) -> None:
+    repo = Repository(str(tmp_path / "new"))
+    assert not repo.exists()
+    repo.create()
+    assert repo.exists()
+    content = json.loads((tmp_path / "new/format.json").read_bytes())
+    assert sorted(content) == [
+        "exclusive_create",
+        "format",
+        "format_sha256",
+        "id",
+        "probed_at_seconds",
+    ]
+    assert (content["format"], content["exclusive_create"], len(content["id"])) == (1, True, 32)
+    assert [info.path for info in repo.store.list()] == ["format.json"]
+
+
+def test_create_again_changes_nothing(repo: Repository) -> None:
+    before = read_format(repo.store)
+    repo.create()
+    assert read_format(repo.store) == before
+
+
+def test_two_datasets_have_different_ids(tmp_path: Path) -> None:
+    repos = [Repository(str(tmp_path / name)) for name in "ab"]
+    for repo in repos:
+        repo.create()
+    assert read_format(repos[0].store).id != read_format(repos[1].store).id
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"true", b"false"), (b"1,", b"1, "), (b"{", b"[")])
+def test_a_changed_format_file_is_damage(repo: Repository, old: bytes, new: bytes) -> None:
+    path = Path(repo.url) / "format.json"
+    path.write_bytes(path.read_bytes().replace(old, new, 1))
+    with pytest.raises(DamagedError, match=r"format.json"):
+        repo.create()
+
+
+def test_a_newer_dataset_is_refused(repo: Repository) -> None:
+    (Path(repo.url) / "format.json").write_bytes(b'{"format":2}')
+    with pytest.raises(DatasetError, match="format 2, this program reads up to 1"):
+        repo.create()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"), [(NoSpaceError("full"), SpaceError), (AccessDeniedError("no"), DatasetError)]
+)
+def test_what_cannot_be_written_is_said(
+    tmp_path: Path, error: Exception, kind: type[Exception]
+) -> None:
+    def fault(verb: str, _: str) -> Exception | None:
+        return error if verb == "put" else None
+
+    store = FaultyStore(Repository(str(tmp_path)).store, fault=fault)
+    with pytest.raises(kind, match=str(tmp_path)):
+        Repository.over(store).create()
+
+
+def test_objects_are_named_by_their_digest(repo: Repository) -> None:
+    digest = repo.write_object("extra", b"bytes", ".bin")
+    assert digest == repo.write_object("extra", b"bytes", ".bin") == sha256_hex(b"bytes")
+    assert repo.store.get(f"extra/{digest}.bin") == b"bytes"
+    repo.write_object("fan", b"bytes", ".bin", fan_out=True)
+    assert repo.store.get(f"fan/{digest[:2]}/{digest}.bin") == b"bytes"
+
+
+def test_repositories_can_be_pickled(dataset: Dataset) -> None:
+    repo = pickle.loads(pickle.dumps(dataset.repository))
+    assert repo.url == dataset.url
+    assert repo.open().manifest_sha256 == dataset.manifest_sha256
+
+
+def test_a_repository_without_versions_has_no_latest(repo: Repository) -> None:
+    assert repo.latest() is None
+    with pytest.raises(UnknownReferenceError, match="has no version yet"):
+        repo.open()
+
+
+def test_no_dataset_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UnknownReferenceError, match=r"there is no dataset at .*/none"):
+        open_dataset(str(tmp_path / "none"))
+
+
+def test_an_unknown_scheme_is_said() -> None:
+    with pytest.raises(UnknownReferenceError, match=r"no store is known .* s3://"):
+        open_dataset("s3://bucket/dataset@3")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "version"), [("", 2), ("@1", 1), ("@v1", 1), ("@2", 2), ("@v2", 2)]
+)
+def test_references_by_number(appended: Dataset, suffix: str, version: int) -> None:
+    assert open_dataset(appended.url + suffix).version == version
+
+
+@pytest.mark.parametrize("digits", [8, 12, 64])
+def test_references_by_manifest_digest(appended: Dataset, dataset: Dataset, digits: int) -> None:
+    for expected in (appended, dataset):
+        found = open_dataset(f"{expected.url}@{expected.manifest_sha256[:digits]}")
+        assert found.version == expected.version
+
+
+def test_numbers_are_accepted_as_numbers(appended: Dataset) -> None:
+    assert [appended.repository.open(ref).version for ref in (1, 2, None)] == [1, 2, 2]
+
+
+@pytest.mark.parametrize("ref", ["3", "v0", "0", "latest", "ffff", "-1", "1.0", "", "V1"])
+def test_unknown_references_say_what_exists(appended: Dataset, ref: str) -> None:
+    with pytest.raises(UnknownReferenceError, match=rf"no version '{ref}'; it has versions 1 to 2"):
+        open_dataset(f"{appended.url}@{ref}")
+
+
+def test_an_at_sign_in_a_path_is_part_of_it(tmp_path: Path) -> None:
+    repo = Repository(str(tmp_path / "data@3"))
+    repo.create()
+    with pytest.raises(UnknownReferenceError, match=r"data@3 has no version yet"):
+        open_dataset(repo.url)
+    with pytest.raises(UnknownReferenceError, match=r"no dataset at .*user@host/x"):
+        open_dataset(str(tmp_path / "user@host/x"))
+
+
+def test_opening_takes_four_requests(appended: Dataset) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def fault(verb: str, path: str) -> Exception | None:
+        asked.append((verb, path))
+        return None
+
+    Repository.over(FaultyStore(appended.repository.store, fault=fault)).open()
+    assert len(asked) == 4
+
+
+@pytest.mark.parametrize("what", ["missing", "changed"])
+def test_a_damaged_manifest_is_said(dataset: Dataset, what: str) -> None:
+    path = Path(dataset.url) / f"_manifests/{dataset.manifest_sha256}.json"
+    if what == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(DamagedError, match=f"_manifests/{dataset.manifest_sha256}.json"):
+        open_dataset(dataset.url)

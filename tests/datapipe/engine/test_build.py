@@ -1,0 +1,395 @@
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+import datapipe
+from datapipe.dataset import Dataset, open_dataset, verify_dataset
+from datapipe.engine import BuildOptions, BuildReport, Request, append_dataset, build_dataset
+from datapipe.engine.api import plan_build
+from datapipe.errors import (
+    GuardError,
+    InputError,
+    TokenizerMismatchError,
+    UnknownReferenceError,
+    UsageError,
+)
+from datapipe_tokenizers import load_files
+
+WORDS = ["fox", "dog", "wizard", "potion", "seven", "lazy", "quick", "brown", "caf\u00e9"]
+
+
+def make_texts(count: int, *, seed: int = 0, most_words: int = 40) -> list[str]:
+    generator = random.Random(seed)
+    return [
+        f"{number} " + " ".join(generator.choices(WORDS, k=generator.randint(1, most_words)))
+        for number in range(count)
+    ]
+
+
+def write_jsonl(path: Path, texts: Iterable[str]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return path
+
+
+def build(
+    inputs: Sequence[Path], tokenizer: Path, out: Path, *, workers: int = 1, **request: Any
+) -> BuildReport:
+    asked = Request(inputs=tuple(map(str, inputs)), tokenizer=str(tokenizer), **request)
+    return build_dataset(asked, out=str(out), options=BuildOptions(workers=workers))
+
+
+def append(out: Path, inputs: Sequence[Path], **request: Any) -> BuildReport:
+    asked = Request(inputs=tuple(map(str, inputs)), **request)
+    return append_dataset(str(out), asked, options=BuildOptions(workers=1))
+
+
+def recipe(folder: Path, text: str) -> Path:
+    path = folder / "recipe.yaml"
+    path.write_text(text)
+    return path
+
+
+def decoded(dataset: Dataset) -> list[str]:
+    """Returns the texts of all documents, from tokens and docmaps alone."""
+    tokenizer = load_files(dataset.tokenizer_files(), eos=dataset.eos_id)
+    texts = []
+    for source in dataset.sources:
+        for number in range(source.num_shards):
+            with dataset.open_shard(source.name, number) as view:
+                tokens = np.empty(view.size // dataset.token_dtype.itemsize, dataset.token_dtype)
+                view.read_into(tokens.data.cast("B"), 0)
+            docmap = dataset.docmap(source.name, number)
+            for start, count in _spans(docmap):
+                ids = tokens[start : start + count]
+                assert ids[-1] == dataset.eos_id
+                assert dataset.eos_id not in ids[:-1]
+                texts.append(tokenizer.decode(ids[:-1]))
+    return texts
+
+
+def _spans(docmap: pa.Table) -> list[tuple[int, int]]:
+    columns = (docmap[name].to_pylist() for name in ("token_start", "num_tokens"))
+    return list(zip(*columns, strict=True))
+
+
+# -- what comes out
+
+
+def test_every_text_can_be_read_back(tmp_path: Path, tokenizer_path: Path) -> None:
+    texts = make_texts(300)
+    report = build([write_jsonl(tmp_path / "a.jsonl", texts)], tokenizer_path, tmp_path / "ds")
+    dataset = open_dataset(str(tmp_path / "ds"))
+    assert sorted(decoded(dataset)) == sorted(texts)
+    assert report.to_json()["documents"] == {
+        "in": 300,
+        "kept": 300,
+        "dropped": {},
+        "quarantined": {},
+    }
+    assert verify_dataset(dataset).problems == []
+
+
+def test_all_formats_give_the_same_content(tmp_path: Path, tokenizer_path: Path) -> None:
+    texts = make_texts(200)
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+    write_jsonl(tmp_path / "plain" / "a.jsonl", texts)
+    for name in ("gzip", "zstd", "parquet", "folder"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "gzip" / "a.jsonl.gz").write_bytes(gzip.compress(lines))
+    (tmp_path / "zstd" / "a.jsonl.zst").write_bytes(zstandard.compress(lines))
+    pq.write_table(pa.table({"text": texts}), tmp_path / "parquet" / "a.parquet", row_group_size=30)
+    for number, text in enumerate(texts):
+        (tmp_path / "folder" / f"{number}.txt").write_text(text)
+    contents = {
+        build([tmp_path / name], tokenizer_path, tmp_path / f"ds-{name}").content
+        for name in ("plain", "gzip", "zstd", "parquet", "folder")
+    }
+    assert len(contents) == 1
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_same_input_gives_the_same_manifest_in_another_folder(
+    tmp_path: Path, tokenizer_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr("datapipe.engine.units.UNIT_BYTES", 4000)
+    inputs = [write_jsonl(tmp_path / "in" / f"{n}.jsonl", make_texts(99, seed=n)) for n in range(3)]
+    first = build(inputs, tokenizer_path, tmp_path / "one" / "ds")
+    second = build(inputs, tokenizer_path, tmp_path / "two" / "other", workers=workers)
+    assert (first.manifest, first.logical) == (second.manifest, second.logical)
+
+
+@pytest.mark.parametrize("files", [1, 2, 7], ids=lambda files: f"{files}-files")
+def test_the_same_documents_in_other_files_give_the_same_content(
+    tmp_path: Path, tokenizer_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
+) -> None:
+    texts = make_texts(210) + make_texts(20) + ["  ", "FOX\r\ndog", "FOX\ndog"]
+    reference = build([write_jsonl(tmp_path / "all.jsonl", texts)], tokenizer_path, tmp_path / "a")
+    random.Random(files).shuffle(texts)
+    monkeypatch.setattr("datapipe.engine.units.UNIT_BYTES", 3000)
+    for number in range(files):
+        write_jsonl(tmp_path / "parts" / f"p{number}.jsonl", texts[number::files])
+    parts = build([tmp_path / "parts"], tokenizer_path, tmp_path / "b")
+    assert parts.content == reference.content
+    assert parts.logical != reference.logical
+
+
+def test_shards_are_shuffled_and_about_equal(tmp_path: Path, tokenizer_path: Path) -> None:
+    write_jsonl(tmp_path / "in" / "a.jsonl", make_texts(2000))
+    path = recipe(
+        tmp_path,
+        f"name: x\ninputs: [{{source: s, paths: [in]}}]\n"
+        f"tokenize: {{tokenizer: {tokenizer_path}}}\noutput: {{shard_bytes: 16KiB}}\n",
+    )
+    request = Request(inputs=(str(path),))
+    build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+    shards = open_dataset(str(tmp_path / "ds")).shards("s")
+    assert len(shards) > 3
+    assert shards.num_tokens.max() - shards.num_tokens.min() < 300
+    assert shards.num_tokens.max() <= 8192 + 300
+
+
+def test_sources_keep_their_own_shards(tmp_path: Path, tokenizer_path: Path) -> None:
+    write_jsonl(tmp_path / "a" / "x.jsonl", make_texts(50))
+    write_jsonl(tmp_path / "b" / "x.jsonl", make_texts(70, seed=1))
+    path = recipe(
+        tmp_path,
+        "name: x\ninputs:\n  - {source: one, paths: [a], licence: CC0-1.0}\n"
+        f"  - {{source: two, paths: [b]}}\ntokenize: {{tokenizer: {tokenizer_path}}}\n",
+    )
+    request = Request(inputs=(str(path),))
+    build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+    dataset = open_dataset(str(tmp_path / "ds"))
+    assert [(s.name, s.num_documents) for s in dataset.sources] == [("one", 50), ("two", 70)]
+    assert set(dataset.docmap("one", 0)["licence"].to_pylist()) == {"CC0-1.0"}
+
+
+# -- duplicates
+
+
+def test_one_of_two_hundred_copies_stays(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", ["same text"] * 200 + ["another"])
+    report = build([path], tokenizer_path, tmp_path / "ds")
+    assert report.to_json()["documents"]["kept"] == 2
+    assert sorted(decoded(open_dataset(str(tmp_path / "ds")))) == ["another", "same text"]
+
+
+def test_a_dropped_duplicate_names_its_survivor(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", ["x y", "x\u0000 y", "z"])
+    build([path], tokenizer_path, tmp_path / "ds")
+    dataset = open_dataset(str(tmp_path / "ds"))
+    (row,) = dataset.dropped().to_pylist()
+    kept = dataset.docmap("documents", 0)["doc_id"].to_pylist()
+    assert (row["stage"], row["rule"]) == ("dedup_exact", "duplicate")
+    assert row["survivor"] in kept
+    assert row["doc_id"] not in kept
+
+
+def test_the_first_source_of_the_recipe_survives(tmp_path: Path, tokenizer_path: Path) -> None:
+    write_jsonl(tmp_path / "a" / "x.jsonl", ["shared"])
+    write_jsonl(tmp_path / "b" / "x.jsonl", ["shared", "own"])
+    path = recipe(
+        tmp_path,
+        "name: x\ninputs: [{source: b, paths: [b]}, {source: a, paths: [a]}]\n"
+        f"stages: [dedup_exact]\ntokenize: {{tokenizer: {tokenizer_path}}}\n",
+    )
+    request = Request(inputs=(str(path),))
+    report = build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+    assert {s: c["kept"] for s, c in report.to_json()["sources"].items()} == {"b": 2, "a": 0}
+
+
+def test_without_stages_nothing_is_dropped(tmp_path: Path, tokenizer_path: Path) -> None:
+    write_jsonl(tmp_path / "in" / "x.jsonl", ["same", "same", "", "  "])
+    path = recipe(
+        tmp_path,
+        "name: x\ninputs: [{source: s, paths: [in]}]\n"
+        f"tokenize: {{tokenizer: {tokenizer_path}}}\n",
+    )
+    request = Request(inputs=(str(path),))
+    build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+    assert sorted(decoded(open_dataset(str(tmp_path / "ds")))) == ["", "  ", "same", "same"]
+
+
+# -- versions
+
+
+def test_a_repeated_build_commits_nothing(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", make_texts(20))
+    first = build([path], tokenizer_path, tmp_path / "ds")
+    again = build([path], tokenizer_path, tmp_path / "ds")
+    assert (again.version, again.created, again.manifest) == (1, False, first.manifest)
+
+
+def test_an_append_shares_shards_and_numbers_on(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", make_texts(20))
+    build([path], tokenizer_path, tmp_path / "ds")
+    report = append(tmp_path / "ds", [write_jsonl(tmp_path / "b.jsonl", make_texts(30, seed=5))])
+    first, second = (open_dataset(f"{tmp_path / 'ds'}@{n}") for n in (1, 2))
+    assert report.version == 2
+    assert second.shards("documents").raw_sha256[0] == first.shards("documents").raw_sha256[0]
+    assert len(decoded(second)) == 50
+    assert sorted(decoded(first)) == sorted(make_texts(20))
+    assert verify_dataset(second).problems == []
+
+
+def test_an_append_skips_inputs_that_are_in(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", make_texts(20))
+    first = build([path], tokenizer_path, tmp_path / "ds")
+    report = append(tmp_path / "ds", [path])
+    assert (report.version, report.created, report.inputs_skipped) == (1, False, 1)
+    assert report.manifest == first.manifest
+
+
+def test_an_append_drops_texts_that_are_in(tmp_path: Path, tokenizer_path: Path) -> None:
+    build([write_jsonl(tmp_path / "a.jsonl", ["old", "older"])], tokenizer_path, tmp_path / "ds")
+    report = append(tmp_path / "ds", [write_jsonl(tmp_path / "b.jsonl", ["new", "old"])])
+    assert report.to_json()["documents"]["dropped"] == {"dedup_exact.duplicate": 1}
+    dataset = open_dataset(str(tmp_path / "ds"))
+    assert sorted(decoded(dataset)) == ["new", "old", "older"]
+    (row,) = dataset.dropped().to_pylist()
+    assert row["survivor"] in dataset.docmap("documents", 0)["doc_id"].to_pylist()
+
+
+def test_an_append_of_a_file_that_grew_adds_only_its_new_records(
+    tmp_path: Path, tokenizer_path: Path
+) -> None:
+    path = write_jsonl(tmp_path / "in" / "a.jsonl", ["one", "two", "two"])
+    asked = recipe(
+        tmp_path,
+        "name: x\ninputs: [{source: s, paths: [in]}]\n"
+        f"tokenize: {{tokenizer: {tokenizer_path}}}\n",
+    )
+    request = Request(inputs=(str(asked),))
+    build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+    write_jsonl(path, ["one", "two", "two", "three"])
+    report = append(tmp_path / "ds", [path])
+    assert report.to_json()["documents"]["dropped"] == {"append.already_in": 3}
+    assert sorted(decoded(open_dataset(str(tmp_path / "ds")))) == ["one", "three", "two", "two"]
+
+
+def test_building_on_a_dataset_replaces_its_documents(tmp_path: Path, tokenizer_path: Path) -> None:
+    build([write_jsonl(tmp_path / "a.jsonl", ["old"])], tokenizer_path, tmp_path / "ds")
+    build([write_jsonl(tmp_path / "b.jsonl", ["new"])], tokenizer_path, tmp_path / "ds")
+    assert decoded(open_dataset(str(tmp_path / "ds"))) == ["new"]
+    assert decoded(open_dataset(f"{tmp_path / 'ds'}@1")) == ["old"]
+
+
+# -- bad input
+
+
+def test_bad_records_are_quarantined_and_counted(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    good = json.dumps({"text": "good"}).encode()
+    path.write_bytes(good + b'\n{"text": "cut\n\n[1]\n{"text": "a\xffb"}\n{"text": 5}\n')
+    report = build([path], tokenizer_path, tmp_path / "ds").to_json()
+    assert report["documents"]["in"] == 5
+    assert report["blank_lines"] == 1
+    rows = open_dataset(str(tmp_path / "ds")).quarantine().to_pylist()
+    assert [row["source_offset"] for row in rows] == [17, 32, 36, 52]
+    assert all(row["source_file"] == "a.jsonl" for row in rows)
+    assert rows[0]["raw"] == b'{"text": "cut'
+
+
+def test_a_cut_gzip_gives_its_whole_records(tmp_path: Path, tokenizer_path: Path) -> None:
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in make_texts(500)).encode()
+    packed = gzip.compress(lines)
+    (tmp_path / "a.jsonl.gz").write_bytes(packed[: len(packed) * 6 // 10])
+    report = build([tmp_path / "a.jsonl.gz"], tokenizer_path, tmp_path / "ds")
+    texts = decoded(open_dataset(str(tmp_path / "ds")))
+    assert report.truncated == ("a.jsonl.gz",)
+    assert 200 < len(texts) < 400
+    assert set(texts) <= set(make_texts(500))
+
+
+def test_too_many_bad_records_stop_the_build(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", make_texts(50))
+    path.write_text(path.read_text() + "{\n" * 12)
+    with pytest.raises(GuardError, match=r"12 of 62 records .*invalid_json 12.*a\.jsonl"):
+        build([path], tokenizer_path, tmp_path / "ds")
+    with pytest.raises(UnknownReferenceError, match="no version yet"):
+        open_dataset(str(tmp_path / "ds"))
+    report = build([path], tokenizer_path, tmp_path / "ds", max_quarantined_fraction=0.5)
+    assert report.version == 1
+
+
+def test_losing_a_whole_source_stops_the_build(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [" "] * 30 + ["x"])
+    with pytest.raises(GuardError, match=r"30 of 31 documents .*drop_empty\.empty 30"):
+        build([path], tokenizer_path, tmp_path / "ds")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\n\n \n"], ids=["empty", "newline", "blank"])
+def test_empty_inputs_are_no_documents(
+    tmp_path: Path, tokenizer_path: Path, content: bytes
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(content)
+    report = build([tmp_path / "a.jsonl"], tokenizer_path, tmp_path / "ds")
+    dataset = open_dataset(str(tmp_path / "ds"))
+    assert report.to_json()["documents"]["in"] == 0
+    assert dataset.inputs().num_rows == 1
+    assert verify_dataset(dataset).problems == []
+
+
+def test_a_dataset_of_another_tokenizer_is_refused(
+    tmp_path: Path, tokenizer_path: Path, other_tokenizer_path: Path
+) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", ["x"])
+    build([path], tokenizer_path, tmp_path / "ds")
+    with pytest.raises(TokenizerMismatchError, match="another tokenizer"):
+        build([path], other_tokenizer_path, tmp_path / "ds")
+
+
+def test_a_folder_with_other_things_is_not_made_a_dataset(
+    tmp_path: Path, tokenizer_path: Path
+) -> None:
+    path = write_jsonl(tmp_path / "in" / "a.jsonl", ["x"])
+    with pytest.raises(UsageError, match="isn't empty and isn't a dataset"):
+        build([path], tokenizer_path, tmp_path / "in")
+
+
+def test_nothing_is_made_when_the_inputs_are_wrong(tmp_path: Path, tokenizer_path: Path) -> None:
+    with pytest.raises(InputError, match="doesn't exist"):
+        build([tmp_path / "missing.jsonl"], tokenizer_path, tmp_path / "ds")
+    assert not (tmp_path / "ds").exists()
+
+
+def test_a_wrong_text_field_is_named(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"content": "some text"}\n')
+    with pytest.raises(InputError, match="did you mean `content`"):
+        build([path], tokenizer_path, tmp_path / "ds")
+
+
+def test_no_tokenizer_says_how_to_get_one(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", ["x"])
+    request = Request(inputs=(str(path),))
+    with pytest.raises(UsageError, match="datapipe tokenizer train"):
+        build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+
+
+def test_the_python_functions_return_datasets(tmp_path: Path, tokenizer_path: Path) -> None:
+    first = write_jsonl(tmp_path / "a.jsonl", make_texts(5))
+    second = write_jsonl(tmp_path / "b.jsonl", make_texts(5, seed=9))
+    built = datapipe.build(first, out=tmp_path / "ds", tokenizer=tokenizer_path, workers=1)
+    appended = datapipe.append(tmp_path / "ds", [second], workers=1)
+    assert (built.version, appended.version) == (1, 2)
+    assert datapipe.open(str(tmp_path / "ds")).version == 2
+
+
+def test_a_plan_writes_nothing(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", make_texts(5))
+    request = Request(inputs=(str(path),), tokenizer=str(tokenizer_path))
+    plan = plan_build(request, dataset=None)
+    assert plan["sources"][0]["files"] == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.jsonl"]

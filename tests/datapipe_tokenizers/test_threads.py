@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from datapipe_tokenizers import Tokenizer, load, load_files
+from datapipe_tokenizers.huggingface import HuggingFaceEncoder, HuggingFaceFile
+
+TEXTS = [f"the fox number {i} jumps <|endoftext|>" for i in range(400)]
+
+COUNT_THREADS = """
+import os, sys, datapipe_tokenizers, pyarrow
+texts = pyarrow.array(["the quick brown fox"] * 5000)
+before = len(os.listdir("/proc/self/task"))
+datapipe_tokenizers.load(sys.argv[1]).encode_batch(texts)
+print(len(os.listdir("/proc/self/task")) - before, os.environ["TOKENIZERS_PARALLELISM"])
+"""
+
+
+def test_threads_give_the_ids_of_one_thread(bpe_json: bytes) -> None:
+    file = HuggingFaceFile.parse(bpe_json)
+    expected = load_files({"tokenizer.json": bpe_json}).encode_batch(TEXTS)
+    many = HuggingFaceEncoder(
+        file, reserved=frozenset(file.vocabulary.specials), threads=3, batch_bytes=256
+    )
+    ids, counts = many.encode(pa.array(TEXTS, pa.large_string()))
+    np.testing.assert_array_equal(ids, expected[0])
+    np.testing.assert_array_equal(counts, np.diff(expected[1]))
+
+
+@pytest.mark.parametrize(
+    ("given", "left"), [({}, "false"), ({"TOKENIZERS_PARALLELISM": "0"}, "0")], ids=["unset", "set"]
+)
+def test_loading_keeps_other_threads_from_starting(
+    tmp_path: Path, bpe_json: bytes, given: dict[str, str], left: str
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(bpe_json)
+    clean = {k: v for k, v in os.environ.items() if k != "TOKENIZERS_PARALLELISM"}
+    path_variable = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run(
+        [sys.executable, "-c", COUNT_THREADS, str(path)],
+        env=clean | path_variable | given,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    threads, setting = result.stdout.split()
+    assert (int(threads), setting) == (0, left)
+
+
+def test_spawned_workers_encode_alike(bpe: Tokenizer) -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        ids, offsets = pool.submit(bpe.encode_batch, TEXTS).result()
+    expected = bpe.encode_batch(TEXTS)
+    np.testing.assert_array_equal(ids, expected[0])
+    np.testing.assert_array_equal(offsets, expected[1])
+
+
+def test_fewer_than_one_thread_is_refused(tmp_path: Path, bpe_json: bytes) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(bpe_json)
+    with pytest.raises(ValueError, match="threads is 0"):
+        load(tmp_path, threads=0)
