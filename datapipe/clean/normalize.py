@@ -93,7 +93,7 @@ class Normalize:
         return pc.utf8_ltrim(texts, "\ufeff")
 
     def _composed(self, texts: pa.Array) -> pa.Array:
-        """Returns the texts in NFC; Python's has a quick check and is 10 times as fast as Arrow's."""
+        """Returns the texts in NFC; Python's quick check makes it 10 times as fast as Arrow's."""
         rows = np.flatnonzero(~pc.string_is_ascii(texts).to_numpy(zero_copy_only=False))
         given = texts.take(pa.array(rows)).to_pylist()
         composed = [unicodedata.normalize("NFC", text) for text in given]
