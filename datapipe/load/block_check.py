@@ -30,27 +30,34 @@ class BlockCheck:
         """Blocks checked."""
         return int(np.count_nonzero(self._checked))
 
-    def ensure(self, files: ShardFiles, *, shards: Int64s, start: Int64s, end: Int64s) -> None:
-        """Checks the blocks of byte ranges that weren't yet.
+    def ensure(
+        self,
+        files: ShardFiles,
+        *,
+        shards: Int64s,
+        first: Int64s,
+        last: Int64s,
+        is_long: bool,
+    ) -> None:
+        """Checks the blocks of ranges that weren't yet.
 
         Args:
             files: has the shards open.
             shards: flat number of each range's shard.
-            start: first byte of each range in its shard.
-            end: one after the last byte.
+            first: block of each range's first byte, among the blocks of all shards.
+            last: block of its last byte.
+            is_long: whether a range may have blocks between the two, so that each is looked at.
 
         Raises:
             DamagedError: a block isn't what its checksum says.
             LoadError: it can't be read.
         """
-        base = self._index.first_block[shards]
-        first, last = base + start // BLOCK_BYTES, base + (end - 1) // BLOCK_BYTES
-        if self._checked[first].all() and self._checked[last].all() and np.all(last - first <= 1):
+        if not is_long and self._checked[first].all() and self._checked[last].all():
             return
-        for row in range(shards.size):
-            for block in range(int(first[row]), int(last[row]) + 1):
+        for shard, start, stop in zip(shards.tolist(), first.tolist(), last.tolist(), strict=True):
+            for block in range(start, stop + 1):
                 if not self._checked[block]:
-                    self._check(files, int(shards[row]), block - int(base[row]))
+                    self._check(files, shard, block - int(self._index.first_block[shard]))
                     self._checked[block] = True
 
     def _check(self, files: ShardFiles, shard: int, block: int) -> None:

@@ -17,27 +17,46 @@ from datapipe.errors import DamagedError, LoadError
 from datapipe.load.block_check import BlockCheck
 from datapipe.load.shard_files import ShardFiles
 from datapipe.load.shard_index import ShardIndex
+from tiering.checksums import BLOCK_BYTES
 from tiering.errors import StoreError
 
-__all__ = ["Gather", "Rows"]
+__all__ = ["Gather", "Rows", "plan_rows"]
 
 
 class Rows(NamedTuple):
-    """Where the rows of a batch lie: int64 arrays of one length."""
+    """Where the rows of a batch lie; arrays and lists of one length."""
 
     shard: Int64s
-    "Flat shard number."
-    start: Int64s
-    "First token in the shard."
+    "Flat shard numbers."
     num_pairs: Int64s
-    "(input, label) pairs: the row reads one token more; fewer than T means padding."
+    "(input, label) pairs: a row reads one token more; fewer than T means padding."
+    offset: list[int]
+    "First byte in the shard."
+    length: list[int]
+    "Bytes to read."
+    first_block: Int64s
+    "The block of the first byte, among the blocks of all shards."
+    last_block: Int64s
+    "The block of the last byte."
+    is_short: bool
+    "Whether any row is padded."
+
+
+def plan_rows(
+    index: ShardIndex, *, shards: Int64s, starts: Int64s, num_pairs: Int64s, seq_len: int
+) -> list[Rows]:
+    """Returns the rows of batches; all arrays are [batches, rows], starts in tokens."""
+    offset = starts * index.token_bytes
+    length = (num_pairs + 1) * index.token_bytes
+    base = index.first_block[shards]
+    first, last = base + offset // BLOCK_BYTES, base + (offset + length - 1) // BLOCK_BYTES
+    short: npt.NDArray[np.bool_] = (num_pairs < seq_len).any(axis=1)
+    offsets, lengths, is_short = offset.tolist(), length.tolist(), short.tolist()
+    return list(map(Rows, shards, num_pairs, offsets, lengths, first, last, is_short))
 
 
 class Gather:
-    """Reads rows of T + 1 tokens; a row's rest behind its own tokens is EOS.
-
-    The buffer is reused: what `read` returns is overwritten by the next call.
-    """
+    """Reads rows of T + 1 tokens; a row's rest behind its own tokens is EOS."""
 
     def __init__(
         self,
@@ -52,61 +71,62 @@ class Gather:
         self._index, self._files, self._check = index, files, check
         self._seq_len, self._eos_id = seq_len, eos_id
         dtype = index.datasets[0].token_dtype
-        self._tokens: npt.NDArray[Any] = np.empty((num_rows, seq_len + 1), dtype=dtype)
-        bytes_of = self._tokens.data.cast("B")
+        self.tokens: npt.NDArray[Any] = np.empty((num_rows, seq_len + 1), dtype=dtype)
+        "[rows, T + 1], overwritten by every `read`."
+        bytes_of = self.tokens.data.cast("B")
         width = (seq_len + 1) * dtype.itemsize
+        self._is_long = width > BLOCK_BYTES
         self._targets = [[bytes_of[i * width : (i + 1) * width]] for i in range(num_rows)]
 
-    def read(self, rows: Rows) -> npt.NDArray[Any]:
-        """Returns the tokens of rows: [rows, T + 1], valid until the next call.
+    def read(self, rows: Rows) -> None:
+        """Fills `tokens` with as many rows as it has.
 
         Raises:
             DamagedError: a shard is missing, cut or not what its checksums say.
             LoadError: it can't be read.
         """
-        item = self._index.token_bytes
         descriptors = self._files.descriptors(rows.shard)
-        offset, length = rows.start * item, (rows.num_pairs + 1) * item
-        self._check.ensure(self._files, shards=rows.shard, start=offset, end=offset + length)
-        if descriptors.min() < 0:
-            self._read_views(rows, offset, length)
-        else:
-            self._read_files(rows, descriptors, offset, length)
-        num = rows.shard.size
-        if rows.num_pairs.min() < self._seq_len:
+        self._check.ensure(
+            self._files,
+            shards=rows.shard,
+            first=rows.first_block,
+            last=rows.last_block,
+            is_long=self._is_long,
+        )
+        self._read_files(rows, descriptors)
+        if rows.is_short:
             self._pad(rows)
-        return self._tokens[:num]
 
-    def _read_files(
-        self, rows: Rows, descriptors: npt.NDArray[np.int32], offset: Int64s, length: Int64s
-    ) -> None:
+    def _read_files(self, rows: Rows, descriptors: list[int]) -> None:
         # A short row is the end of its shard, so a whole row is asked for: the count says so.
-        targets = self._targets[: rows.shard.size]
         try:
-            counts = list(map(os.preadv, descriptors.tolist(), targets, offset.tolist()))
+            counts = list(map(os.preadv, descriptors, self._targets, rows.offset))
         except OSError as error:
-            raise self._failed(rows, error) from error
-        if not np.array_equal(counts, length):
-            self._read_views(rows, offset, length)  # a network file system may give less at once
+            if min(descriptors) >= 0:
+                raise self._failed(rows, error) from error
+            counts = []
+        if counts != rows.length:
+            self._read_views(rows)  # not a local file, or one that gives less at once
 
-    def _read_views(self, rows: Rows, offset: Int64s, length: Int64s) -> None:
+    def _read_views(self, rows: Rows) -> None:
         for row, shard in enumerate(rows.shard.tolist()):
-            target = self._targets[row][0][: int(length[row])]
+            length, offset = rows.length[row], rows.offset[row]
             try:
-                count = self._files.view(shard).read_into(target, int(offset[row]))
+                view = self._files.view(shard)
+                count = view.read_into(self._targets[row][0][:length], offset)
             except StoreError as error:
                 raise self._failed(rows, error) from error
-            if count != length[row]:
+            if count != length:
                 raise DamagedError(
-                    f"{self._index.describe(shard)} is cut: {count} of {int(length[row])} bytes "
-                    f"read at byte {int(offset[row])}; none of its tokens are delivered; restore "
-                    "it, or run `datapipe verify`"
+                    f"{self._index.describe(shard)} is cut: {count} of {length} bytes read at byte "
+                    f"{offset}; none of its tokens are delivered; restore it, or run `datapipe "
+                    "verify`"
                 )
 
     def _pad(self, rows: Rows) -> None:
         short = np.flatnonzero(rows.num_pairs < self._seq_len)
         behind = np.arange(self._seq_len + 1) > rows.num_pairs[short, None]
-        self._tokens[short] = np.where(behind, self._eos_id, self._tokens[short])
+        self.tokens[short] = np.where(behind, self._eos_id, self.tokens[short])
 
     def _failed(self, rows: Rows, error: OSError) -> LoadError:
         shards = ", ".join(self._index.describe(s) for s in np.unique(rows.shard)[:4].tolist())

@@ -9,8 +9,9 @@ import numpy.typing as npt
 import torch
 
 from datapipe.dataset.parts import Int64s
+from datapipe.load.buffers import TensorPool
 
-__all__ = ["IGNORED", "LABELS", "Labels", "make_tensors"]
+__all__ = ["IGNORED", "LABELS", "Labels", "TensorMaker"]
 
 Labels = Literal["next", "same"]
 LABELS: tuple[Labels, ...] = ("next", "same")
@@ -19,27 +20,36 @@ IGNORED = -100
 """Label of a position without loss, what torch's cross entropy leaves out by default."""
 
 
-def make_tensors(
-    tokens: npt.NDArray[Any], *, num_pairs: Int64s, labels: Labels, dtype: torch.dtype
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns new, contiguous input_ids and labels [rows, T] of raw tokens [rows, T + 1].
+class TensorMaker:
+    """Casts a buffer of raw tokens to input_ids and labels."""
 
-    Args:
-        tokens: what `Gather.read` returned; copied, so the buffer may be used again.
-        num_pairs: pairs of each row; labels from there on are -100.
-        labels: "next": the token after each input; "same": the input itself.
-        dtype: of both tensors; signed.
-    """
-    rows, seq_len = tokens.shape[0], tokens.shape[1] - 1
-    both = torch.empty((2, rows, seq_len), dtype=dtype)
-    item, width = tokens.strides[1], tokens.strides[0]
-    shift = item if labels == "next" else 0
-    # One cast fills both: the same bytes seen twice, the second time one token further.
-    seen = np.lib.stride_tricks.as_strided(
-        tokens, shape=(2, rows, seq_len), strides=(shift, width, item), writeable=False
-    )
-    np.copyto(both.numpy(), seen, casting="unsafe")
-    if num_pairs.min() < seq_len:
-        behind = np.arange(seq_len) >= num_pairs[:, None]
-        both[1].numpy()[behind] = IGNORED
-    return both[0], both[1]
+    def __init__(self, tokens: npt.NDArray[Any], *, labels: Labels, dtype: torch.dtype) -> None:
+        """Takes the buffer [rows, T + 1] that is filled before every call.
+
+        Args:
+            tokens: the buffer.
+            labels: "next": the token after each input; "same": the input itself.
+            dtype: of both tensors; signed.
+        """
+        rows, self._seq_len = tokens.shape[0], tokens.shape[1] - 1
+        shape = (2, rows, self._seq_len)
+        width, item = tokens.strides
+        shift = item if labels == "next" else 0
+        # One cast fills both: the same bytes seen twice, the second time one token further.
+        self._seen = np.lib.stride_tricks.as_strided(
+            tokens, shape=shape, strides=(shift, width, item), writeable=False
+        )
+        self._pool = TensorPool(shape, dtype=dtype)
+
+    def make(self, num_pairs: Int64s, *, is_short: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns contiguous input_ids and labels [rows, T] that nothing else writes.
+
+        Args:
+            num_pairs: pairs of each row; labels from there on are -100.
+            is_short: whether any row has fewer than T.
+        """
+        both, filled = self._pool.take()
+        np.copyto(filled, self._seen, casting="unsafe")
+        if is_short:
+            filled[1][np.arange(self._seq_len) >= num_pairs[:, None]] = IGNORED
+        return both[0], both[1]

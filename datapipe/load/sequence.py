@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
-
-from datapipe.dataset.parts import Int64s
-from datapipe.load.gather import Rows
+from datapipe.load.gather import Rows, plan_rows
 from datapipe.load.shard_index import ShardIndex
 from datapipe.order import Batches, Order
 
@@ -25,11 +22,8 @@ _MOST_SAMPLES = 1 << 16
 class PlannedBatch(NamedTuple):
     """One batch of one rank."""
 
-    number: int
     sample_end: int
     "next_sample after the global batch."
-    samples: Int64s
-    "Sample number of each row."
     rows: Rows
 
 
@@ -57,20 +51,23 @@ def plan_batches(
     most = max(min(_MOST_BATCHES, _MOST_SAMPLES // batches.segment.global_batch_size), 1)
     number, size = start + first, 1
     while stop is None or number < stop:
-        wanted = range(number, number + size * step, step)
-        if stop is not None:
-            wanted = range(number, min(wanted.stop, stop), step)
-        yield from _plan(batches, list(wanted), order=order, index=index, dp_rank=dp_rank)
+        end = number + size * step
+        wanted = range(number, end if stop is None else min(end, stop), step)
+        yield from _plan(batches, wanted, order=order, index=index, dp_rank=dp_rank)
         number, size = number + size * step, min(size * 2, most)
 
 
 def _plan(
-    batches: Batches, numbers: list[int], *, order: Order, index: ShardIndex, dp_rank: int
+    batches: Batches, numbers: range, *, order: Order, index: ShardIndex, dp_rank: int
 ) -> Iterator[PlannedBatch]:
-    samples = np.stack([batches.rank_samples(number, dp_rank=dp_rank) for number in numbers])
+    samples, ends = batches.many_rank_samples(numbers, dp_rank=dp_rank)
     places = order.locate(samples.ravel())
     runs = order.token_runs(places)
-    flat = index.flat(places.source, places.shard)
-    columns = (column.reshape(samples.shape) for column in (flat, runs.start, runs.num_pairs))
-    for number, row, *rows in zip(numbers, samples, *columns, strict=True):
-        yield PlannedBatch(number, batches.sample_end(number), row, Rows(*rows))
+    rows = plan_rows(
+        index,
+        shards=index.flat(places.source, places.shard).reshape(samples.shape),
+        starts=runs.start.reshape(samples.shape),
+        num_pairs=runs.num_pairs.reshape(samples.shape),
+        seq_len=order.spec.seq_len,
+    )
+    return map(PlannedBatch, ends.tolist(), rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import resource
 
 import numpy as np
-import numpy.typing as npt
 
 from datapipe.dataset.parts import Int64s
 from datapipe.errors import DamagedError, DatasetError, LoadError
@@ -49,7 +48,7 @@ class ShardFiles:
         """Shards open now."""
         return len(self._views)
 
-    def descriptors(self, shards: Int64s) -> npt.NDArray[np.int32]:
+    def descriptors(self, shards: Int64s) -> list[int]:
         """Returns a descriptor for each flat shard number, opening what isn't open.
 
         They stay open until the next call. A negative one stands for a shard that isn't a local
@@ -61,10 +60,10 @@ class ShardFiles:
         """
         self._clock += 1
         self._used[shards] = self._clock
-        found = self._descriptors[shards]
-        if np.any(found == _CLOSED):
-            self._open(np.unique(shards[found == _CLOSED]))
-            found = self._descriptors[shards]
+        found: list[int] = self._descriptors[shards].tolist()
+        if _CLOSED in found:
+            self._open(np.unique(shards[self._descriptors[shards] == _CLOSED]))
+            found = self._descriptors[shards].tolist()
         return found
 
     def view(self, shard: int) -> View:

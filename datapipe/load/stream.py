@@ -14,7 +14,7 @@ from datapipe.dataset.runs import run_places
 from datapipe.errors import StateError, UsageError
 from datapipe.load.block_check import BlockCheck
 from datapipe.load.gather import Gather
-from datapipe.load.labels import LABELS, Labels, make_tensors
+from datapipe.load.labels import LABELS, Labels, TensorMaker
 from datapipe.load.passes import PassStart
 from datapipe.load.ranks import Ranks, resolve_ranks
 from datapipe.load.recording import OpenSegment, Reason, RunWriter, find_spec
@@ -65,12 +65,15 @@ class _Delivery:
         if self.dtype not in (torch.int64, torch.int32):
             raise UsageError(f"dtype={self.dtype}: token ids are torch.int64 or torch.int32")
 
-    def tensors(self, gather: Gather, batch: PlannedBatch) -> Batch:
-        """Returns a batch in tensors of its own."""
-        tokens = gather.read(batch.rows)
-        inputs, labels = make_tensors(
-            tokens, num_pairs=batch.rows.num_pairs, labels=self.labels, dtype=self.dtype
-        )
+    def maker(self, gather: Gather) -> TensorMaker:
+        """Returns what makes tensors of the tokens that were gathered."""
+        return TensorMaker(gather.tokens, labels=self.labels, dtype=self.dtype)
+
+    def tensors(self, gather: Gather, batch: PlannedBatch, maker: TensorMaker) -> Batch:
+        """Returns a batch in tensors that nothing else writes."""
+        rows = batch.rows
+        gather.read(rows)
+        inputs, labels = maker.make(rows.num_pairs, is_short=rows.is_short)
         if self.rows is None:
             inputs, labels = inputs[0], labels[0]
         return {"input_ids": inputs, "labels": labels, "sample_end": batch.sample_end}
@@ -297,6 +300,7 @@ class TokenStream(IterableDataset[Batch]):
         if worker is None:
             self._require_same_ranks()
         start = self._start.begin(in_worker=worker is not None)
+        self._position = start
         segment = _from_sample(self._segment, start)
         record = self._begin_record(segment) if number == 0 else None
         planned = plan_batches(
@@ -319,11 +323,13 @@ class TokenStream(IterableDataset[Batch]):
         files = ShardFiles(self._index)
         try:
             gather = self._gather(files)
+            maker = self._delivery.maker(gather)
             for batch in planned:
-                tensors = self._delivery.tensors(gather, batch)
+                tensors = self._delivery.tensors(gather, batch, maker)
                 self._position = batch.sample_end
                 num += 1
                 yield tensors
+                del tensors  # else its memory is held while the next batch is made
             reason = "finished"
         except GeneratorExit:
             reason = "closed"

@@ -138,6 +138,24 @@ class Batches:
             counts = np.where(counts < self._end, counts, (counts - self._end) % self._end)
         return lane_major(self._delivered.nth(counts), lanes=self._lanes)
 
+    def many_rank_samples(self, batches: range, *, dp_rank: int) -> tuple[Int64s, Int64s]:
+        """Returns `rank_samples` and `sample_end` of many batches: [batches, B / R] and [batches].
+
+        Raises:
+            OrderError: a batch lies outside the segment.
+        """
+        if batches[-1] == self._filled_batch():
+            rows = [self.rank_samples(batch, dp_rank=dp_rank) for batch in batches]
+            return np.stack(rows), np.array([self.sample_end(batch) for batch in batches])
+        firsts = np.array([self._counts_from(batch) for batch in batches], dtype=np.int64)
+        samples = self._delivered.nth(firsts[:, None] + np.arange(self._size, dtype=np.int64))
+        ends = samples[:, -1] + 1
+        if self._lanes > 1:  # the numbers ascend, so a stable sort by lane is lane-major
+            slots = np.argsort(samples % self._lanes, axis=1, kind="stable")
+            samples = np.take_along_axis(samples, slots, axis=1)
+        per_rank = self._size // self.segment.dp_world_size
+        return samples[:, dp_rank * per_rank : (dp_rank + 1) * per_rank], ends
+
     def rank_samples(self, batch: int, *, dp_rank: int) -> Int64s:
         """Returns the sample numbers of one rank's rows of a batch: int64 [B / R]."""
         size = self.segment.dp_world_size
