@@ -50,8 +50,8 @@ def plan_rows(
     length = (num_pairs + 1) * index.token_bytes
     base = index.first_block[shards]
     first, last = base + offset // BLOCK_BYTES, base + (offset + length - 1) // BLOCK_BYTES
-    short: npt.NDArray[np.bool_] = (num_pairs < seq_len).any(axis=1)
-    offsets, lengths, is_short = offset.tolist(), length.tolist(), short.tolist()
+    is_padded = np.min(num_pairs, axis=1) < seq_len
+    offsets, lengths, is_short = offset.tolist(), length.tolist(), is_padded.tolist()
     return list(map(Rows, shards, num_pairs, offsets, lengths, first, last, is_short))
 
 

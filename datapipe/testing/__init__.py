@@ -12,7 +12,7 @@ from datapipe.testing.datasets import (
     small_tokens,
 )
 from datapipe.testing.reading import Reading, read_all, read_bytes
-from datapipe.testing.token_datasets import make_dataset
+from datapipe.testing.token_datasets import make_dataset, read_shard
 
 __all__ = [
     "Reading",
@@ -20,6 +20,7 @@ __all__ = [
     "make_dataset",
     "read_all",
     "read_bytes",
+    "read_shard",
     "small_docmap",
     "small_draft",
     "small_quarantine",

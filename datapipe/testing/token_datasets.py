@@ -24,7 +24,7 @@ from datapipe.dataset import (
 )
 from datapipe.dataset.tables import DOCMAP
 
-__all__ = ["make_dataset"]
+__all__ = ["make_dataset", "read_shard"]
 
 Documents = Sequence[npt.ArrayLike]
 """Token ids of each document, its closing EOS among them."""
@@ -89,6 +89,14 @@ def make_dataset(
         transaction=uuid.uuid4().hex,
     )
     return repository.open()
+
+
+def read_shard(dataset: Dataset, source: str, number: int) -> npt.NDArray[np.int64]:
+    """Returns the token ids of a whole shard, read without any part of the loader."""
+    with dataset.open_shard(source, number) as view:
+        data = bytearray(view.size)
+        view.read_into(memoryview(data), 0)
+    return np.frombuffer(data, dtype=dataset.token_dtype).astype(np.int64)
 
 
 def _write(
