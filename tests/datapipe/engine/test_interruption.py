@@ -102,9 +102,7 @@ def test_changed_input_does_not_meet_old_work(
     assert changed.content == fresh.content
 
 
-def _stop_at(
-    monkeypatch: pytest.MonkeyPatch, stage: str, *, allowed: int
-) -> list[tuple[str, str]]:
+def _stop_at(monkeypatch: pytest.MonkeyPatch, stage: str, *, allowed: int) -> list[tuple[str, str]]:
     """Interrupts the build when the given pass has finished so many pieces; returns them all."""
     finished: list[tuple[str, str]] = []
     finish = work.Work.finish
@@ -121,7 +119,7 @@ def _stop_at(
 
 def test_a_killed_worker_is_a_build_to_run_again() -> None:
     executor = LocalExecutor(2)
-    with pytest.raises(ResumableError, match="a worker process was killed.*again"):
+    with pytest.raises(ResumableError, match=r"a worker process was killed.*again"):
         list(executor.map(_die, [1, 2, 3]))
     executor.close()
 
