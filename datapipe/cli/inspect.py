@@ -156,8 +156,10 @@ def read(
     """Print documents or samples as text, decoded from their tokens."""
     if sum(value is not None for value in (doc, head, sample)) > 1:
         raise UsageError("give one of --doc, --head and --sample")
+    if sample is not None and run is None:
+        raise UsageError("--sample counts in the order of a run; name it with --run")
     opened = open_dataset(dataset)
-    if sample is not None:
+    if sample is not None and run is not None:
         found = [read_sample(opened, sample, run=run)]
     else:
         found = read_documents(opened, doc=doc, head=head or 1, source=source)

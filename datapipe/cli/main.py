@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
-import click
 import typer
 
 from datapipe import __version__
@@ -65,10 +64,7 @@ def _run(words: list[str], *, debug: bool) -> int:
     command = typer.main.get_command(app)
     try:
         return int(command.main(words, prog_name="datapipe", standalone_mode=False) or 0)
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         return _say(
             "interrupted; what is finished is kept. Run the same command again to go on",
             INTERRUPTED,
@@ -77,9 +73,17 @@ def _run(words: list[str], *, debug: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
+        if _is_usage(error):
+            error.show()  # type: ignore[attr-defined]
+            return 2
         if debug:
             raise
         return _say(*_explain(error))
+
+
+def _is_usage(error: Exception) -> bool:
+    """Tells whether an error is typer's own; older ones take click's classes, newer ones don't."""
+    return hasattr(error, "show") and hasattr(error, "format_message")
 
 
 def _explain(error: Exception) -> tuple[str, int]:

@@ -12,8 +12,8 @@ from datapipe.dataset.manifest import ConservationRow, Manifest, SourceSummary
 from datapipe.dataset.reader import Dataset, ShardTable
 from datapipe.dataset.repository import Repository, log_entries, open_dataset
 from datapipe.dataset.shards import ShardRecord, token_dtype
-from datapipe.dataset.verify import VerifyReport, verify_dataset
 from datapipe.dataset.summary import summarize
+from datapipe.dataset.verify import VerifyReport, verify_dataset
 
 __all__ = [
     "Committed",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +9,17 @@ from datapipe.dataset import layout
 from datapipe.dataset.conservation import check_conservation
 from datapipe.dataset.draft import TokenizerRecord, VersionDraft
 from datapipe.dataset.hashing import sha256_hex
-from datapipe.dataset.log import LogEntry, find_latest, publish_entry, read_entry, seal_entry
+from datapipe.dataset.log import (
+    LogEntry,
+    find_latest,
+    publish_entry,
+    read_entry,
+    require_ours,
+    seal_entry,
+)
 from datapipe.dataset.manifest import Manifest, encode_manifest
 from datapipe.dataset.objects import put_object, reading
-from datapipe.dataset.plan import VersionPlan, plan_version
+from datapipe.dataset.plan import VersionPlan, group_shards, plan_version
 from datapipe.dataset.repository import Repository, read_format
 from datapipe.dataset.shards import ShardRecord, token_dtype
 from datapipe.errors import CommitConflictError, DamagedError, TokenizerMismatchError
@@ -61,6 +67,7 @@ def commit_version(
         DamagedError: a shard that the draft names isn't there.
         SpaceError: the disk is full.
     """
+    identity = read_format(repo.store).id
     check_conservation(draft)
     _check_shards(draft)
     _check_tokenizer(draft)
@@ -76,7 +83,7 @@ def commit_version(
     put_object(repo.store, layout.manifest_path(manifest_sha256), data)
     entry = LogEntry(
         format=layout.FORMAT_VERSION,
-        dataset=read_format(repo.store).id,
+        dataset=identity,
         version=_number(draft),
         previous_sha256=_previous_sha256(repo, draft),
         manifest=manifest_sha256,
@@ -112,13 +119,13 @@ def _committed(version: int, sha256: str, manifest: Manifest, *, created: bool) 
 def _check_shards(draft: VersionDraft) -> None:
     base = draft.parent if draft.operation == "append" else None
     first = {source.name: source.num_shards for source in base.sources} if base else {}
-    for source, count in Counter(shard.source for shard in draft.shards).items():
-        start = first.get(source, 0)
-        numbers = sorted(shard.number for shard in draft.shards if shard.source == source)
-        if numbers != list(range(start, start + count)):
+    for source, shards in group_shards(draft.shards).items():
+        numbers, start = [shard.number for shard in shards], first.get(source, 0)
+        end = start + len(shards)
+        if numbers != list(range(start, end)):
             raise ValueError(
                 f"the shards of {source} have numbers {_shown(numbers)}, expected {start} to "
-                f"{start + count - 1}; nothing was committed; number them on without gaps"
+                f"{end - 1}; nothing was committed; number them on without gaps"
             )
     width = token_dtype(draft.tokenizer.max_id).itemsize
     for shard in draft.shards:
@@ -157,22 +164,13 @@ def _already_committed(
 ) -> bool:
     """Returns whether this very commit was done before; anything else in its place is a conflict.
 
-    A build may find that its parent isn't the newest any more; finding that before writing is only
-    a courtesy, what decides is the exclusive create.
+    Finding that before writing is only a courtesy: what decides is the exclusive create.
     """
-    with reading(repo.store, layout.LOG_PREFIX):
-        latest = find_latest(repo.store)
-    number = _number(draft)
-    if latest < number:
+    if find_latest(repo.store) < _number(draft):
         return False
-    theirs, _ = read_entry(repo.store, number)
-    if (theirs.transaction, theirs.manifest) == (transaction, manifest):
-        return True
-    raise CommitConflictError(
-        f"version {number} of {repo.url} was committed meanwhile by "
-        f"{theirs.author or 'another writer'} ({theirs.operation}: {theirs.reason}); this one "
-        "isn't visible, its shards are kept; run the same command again to follow it"
-    )
+    theirs, _ = read_entry(repo.store, _number(draft))
+    require_ours(theirs, transaction=transaction, manifest=manifest, url=repo.url)
+    return True
 
 
 def _adds_nothing(draft: VersionDraft, plan: VersionPlan) -> bool:

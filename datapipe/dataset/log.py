@@ -28,6 +28,7 @@ __all__ = [
     "read_entry",
     "read_hint",
     "read_latest",
+    "require_ours",
     "seal_entry",
 ]
 
@@ -75,7 +76,7 @@ def decode_entry(data: bytes, *, path: str) -> LogEntry:
         fields = msgspec.json.decode(data, type=dict[str, Any])
         stated = fields.pop("entry_sha256")
         found = sha256_hex(canonical_json(fields))
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from error
     if stated != found:
         raise _damaged(path, f"entry_sha256 is {stated}, its fields give {found}")
@@ -149,7 +150,10 @@ def publish_entry(store: BlockingStore, entry: LogEntry) -> None:
     path = entry_path(entry.version)
     with writing(store):
         if not _create(store, path, encode_entry(entry)):
-            _require_ours(store, path, entry)
+            theirs = decode_entry(store.get(path), path=path)
+            require_ours(
+                theirs, transaction=entry.transaction, manifest=entry.manifest, url=store.url
+            )
         try:
             store.put(HINT_PATH, b"%d" % entry.version, mode=Mode.OVERWRITE)
         except StoreError:
@@ -174,11 +178,11 @@ def _create(store: BlockingStore, path: str, data: bytes) -> bool:
     ) from unanswered
 
 
-def _require_ours(store: BlockingStore, path: str, entry: LogEntry) -> None:
-    theirs = decode_entry(store.get(path), path=path)
-    if (theirs.transaction, theirs.manifest) != (entry.transaction, entry.manifest):
+def require_ours(theirs: LogEntry, *, transaction: str, manifest: str, url: str) -> None:
+    """Returns if an entry is this very commit's. Raises: CommitConflictError: another writer's."""
+    if (theirs.transaction, theirs.manifest) != (transaction, manifest):
         raise CommitConflictError(
-            f"version {entry.version} of {store.url} was committed meanwhile by "
+            f"version {theirs.version} of {url} was committed meanwhile by "
             f"{theirs.author or 'another writer'} ({theirs.operation}: {theirs.reason}); this one "
             "isn't visible, its shards are kept; run the same command again to follow it"
         )

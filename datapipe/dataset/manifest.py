@@ -13,6 +13,7 @@ import msgspec
 from datapipe.dataset.hashing import canonical_json
 from datapipe.dataset.layout import FORMAT_VERSION, TABLE_KINDS
 from datapipe.errors import DamagedError, DatasetError
+from tiering.store import check_path
 
 __all__ = [
     "ConservationRow",
@@ -165,7 +166,9 @@ def decode_manifest(data: bytes, *, path: str) -> Manifest:
     check_format(data, path=path)
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
-    except msgspec.MsgspecError as error:
+        for name in manifest.tokenizer.files:
+            check_path(name)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise _damaged(path, error) from error
     missing = [name for name in TABLE_KINDS if name not in manifest.tables]
     if missing not in ([], ["signatures"]):
@@ -177,7 +180,7 @@ def check_format(data: bytes, *, path: str) -> None:
     """Looks only at `format`. Raises: DatasetError: newer. DamagedError: not JSON with one."""
     try:
         found = msgspec.json.decode(data, type=_Versioned).format
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise _damaged(path, error) from error
     if found > FORMAT_VERSION:
         raise DatasetError(

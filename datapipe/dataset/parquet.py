@@ -93,8 +93,9 @@ def restore(
     """
     wanted = pa.schema([schema.field(name) for name in columns or schema.names])
     numbers = range(file.num_row_groups) if groups is None else groups
+    is_large = file.metadata.num_rows > DEFAULT_GROUP_ROWS  # threads cost more than they give below
     try:
-        table = file.read_row_groups(list(numbers), columns=wanted.names)
+        table = file.read_row_groups(list(numbers), columns=wanted.names, use_threads=is_large)
         return table.select(wanted.names).cast(wanted)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise _damaged(path, error) from error

@@ -37,7 +37,7 @@ from datapipe.dataset.shards import ShardRecord, token_dtype
 from datapipe.dataset.tables import DETAILS, SHARDS
 from tiering.checksums import Buffer
 
-__all__ = ["NewFile", "VersionPlan", "plan_version"]
+__all__ = ["NewFile", "VersionPlan", "group_shards", "plan_version", "sum_totals"]
 
 _ROW_ORDER = {
     "shards": ["source", "number"],
@@ -89,7 +89,10 @@ def plan_version(draft: VersionDraft) -> VersionPlan:
     base = draft.parent if draft.operation == "append" else None
     before = base.manifest.conservation if base else ()
     conservation = sum_counts(before, draft.counts)
-    sources = [_source_columns(base, draft, row.source) for row in conservation]
+    shards = group_shards(draft.shards)
+    sources = [
+        _source_columns(base, row.source, shards.get(row.source, [])) for row in conservation
+    ]
     new = {name: _new_file(name, table) for name, table in _tables(draft).items()}
     tables = _all_files(base, new)
     content = content_digest((s.name, s.raw) for s in sources)
@@ -139,8 +142,17 @@ def sum_totals(sources: Sequence[SourceSummary], conservation: Sequence[Conserva
 # -- sources
 
 
-def _source_columns(base: Dataset | None, draft: VersionDraft, name: str) -> _SourceColumns:
-    shards = sorted((s for s in draft.shards if s.source == name), key=lambda s: s.number)
+def group_shards(shards: Sequence[ShardRecord]) -> dict[str, list[ShardRecord]]:
+    """Returns the shards of each source, ascending by number."""
+    groups: dict[str, list[ShardRecord]] = {}
+    for shard in sorted(shards, key=lambda shard: shard.number):
+        groups.setdefault(shard.source, []).append(shard)
+    return groups
+
+
+def _source_columns(
+    base: Dataset | None, name: str, shards: Sequence[ShardRecord]
+) -> _SourceColumns:
     new = _SourceColumns(
         name=name,
         num_tokens=np.array([s.num_tokens for s in shards], dtype=np.int64),

@@ -15,6 +15,16 @@ from datapipe.errors import DamagedError
 __all__ = ["decode_quarantine", "encode_quarantine"]
 
 
+_DAMAGE = (
+    zstandard.ZstdError,
+    msgspec.MsgspecError,
+    ValueError,
+    KeyError,
+    TypeError,
+    MemoryError,  # a frame may claim any size
+)
+
+
 def encode_quarantine(plain: pa.Table) -> bytes:
     """Returns conformed QUARANTINE rows as compressed canonical JSON lines, in their order."""
     lines = bytearray()
@@ -28,7 +38,7 @@ def decode_quarantine(data: bytes, *, path: str) -> pa.Table:
     try:
         rows = [_row(line) for line in _lines(data)]
         columns = [_array([row[field.name] for row in rows], field.type) for field in QUARANTINE]
-    except (zstandard.ZstdError, msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
+    except _DAMAGE as error:
         raise DamagedError(
             f"{path} can't be read as quarantined records: {error}; their raw bytes are lost, "
             "nothing else is; run `datapipe verify` to see what else is damaged"

@@ -1,8 +1,8 @@
 """Exact duplicates: equal texts, decided on 128 bits; which one stays depends on nothing but them.
 
-Pure: keys and ranks in, survivors out. One sort of integers finds the rows that share their key's
-first half with another; only those are sorted again, and ranks are compared without sorting.
-@MEASURED@
+Pure: keys and ranks in, survivors out. One sort of integers puts equal keys side by side; ranks are
+compared within those groups, without sorting.
+10 million rows take 2 s when all keys differ and 6 s when four fifths share one.
 """
 
 from __future__ import annotations

@@ -8,4 +8,12 @@ from datapipe.documents.batch import DOCUMENTS, batch_from_columns, named
 from datapipe.documents.hashes import content_hashes, doc_ids
 from datapipe.documents.urls import domains, url_hashes
 
-__all__ = ["DOCUMENTS", "batch_from_columns", "content_hashes", "doc_ids", "domains", "named", "url_hashes"]
+__all__ = [
+    "DOCUMENTS",
+    "batch_from_columns",
+    "content_hashes",
+    "doc_ids",
+    "domains",
+    "named",
+    "url_hashes",
+]

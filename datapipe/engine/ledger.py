@@ -136,8 +136,9 @@ def _check_quarantined(ledgers: Sequence[Ledger], guards: Guards, examples: Iter
     raise GuardError(
         f"{bad:,} of {records:,} records could not be read ({listed}), more than "
         f"max_quarantined_fraction {guards.max_quarantined_fraction} allows; nothing was "
-        f"committed. First ones: {'; '.join(examples)}. Mend the input, or raise the limit "
-        "(recipe `guards: {max_quarantined_fraction: ...}` or --max-quarantined)"
+        f"committed. First ones: {'; '.join(examples)}. Mend the input, leave such files out "
+        "with a pattern, or raise the limit (recipe `guards: {max_quarantined_fraction: ...}` "
+        "or --max-quarantined)"
     )
 
 

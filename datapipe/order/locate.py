@@ -256,6 +256,11 @@ def _tokens_of(source: OrderSource, num_tokens: Mapping[str, npt.ArrayLike]) -> 
             f"its shards up to {source.shards_to - 1}: this is an older version of the dataset; "
             "open the version that the spec was made of, or a later one"
         )
+    if int(tokens.min()) < 0:
+        raise OrderError(
+            f"source {source.name} has a shard of {int(tokens.min())} tokens: a negative count is "
+            "no count; verify the dataset's shard table"
+        )
     return tokens[source.shards_from : source.shards_to]
 
 

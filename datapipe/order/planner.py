@@ -137,26 +137,42 @@ def _source_uses(
 ) -> Iterator[ShardUse]:
     epoch = _first_epoch(order, source, lanes=lanes, start=start)
     pending = _joined(_epoch_uses(order, source, epoch, lanes=lanes, start=start))
-    shards_from = order.spec.sources[source].shards_from
     while True:
         epoch += 1
         pending = _joined(pending, _epoch_uses(order, source, epoch, lanes=lanes, start=start))
-        bound = _epoch_start(order, source, epoch, lanes=lanes)
         following = _following(pending)
-        ready = pending.first < min(bound, until)
-        for i in np.flatnonzero(ready)[np.argsort(pending.first[ready], kind="stable")]:
-            shard, first, last = (int(column[i]) for column in pending)
-            after = int(following[i])
-            yield ShardUse(
-                source,
-                shard + shards_from,
-                first,
-                min(last, until - 1),
-                after if 0 <= after < until else None,
-            )
-        if bound >= until:
+        bound = _epoch_start(order, source, epoch, lanes=lanes)
+        known = _epoch_start(order, source, epoch + 1, lanes=lanes)
+        # lanes differ by some draws: where epochs are that short, a use of the epoch not yet
+        # looked at may come before the one found
+        unsure = pending.first[following > known]
+        ready = pending.first < min(bound, until, int(unsure.min(initial=until)))
+        yield from _shown(order, source, pending, following=following, ready=ready, until=until)
+        if bound >= until and not np.any(unsure < until):
             return
         pending = _Uses(*(column[~ready] for column in pending))
+
+
+def _shown(
+    order: Order,
+    source: int,
+    uses: _Uses,
+    *,
+    following: Int64s,
+    ready: npt.NDArray[np.bool_],
+    until: int,
+) -> Iterator[ShardUse]:
+    shards = uses.shard + order.spec.sources[source].shards_from
+    rows = np.flatnonzero(ready)
+    for i in rows[np.argsort(uses.first[rows], kind="stable")].tolist():
+        after = int(following[i])
+        yield ShardUse(
+            source,
+            int(shards[i]),
+            int(uses.first[i]),
+            min(int(uses.last[i]), until - 1),
+            after if 0 <= after < until else None,
+        )
 
 
 def _first_epoch(order: Order, source: int, *, lanes: Int64s, start: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -189,8 +190,16 @@ class OrderSpec:
         Raises:
             OrderError: a version this program can't read, an unknown or missing key, a wrong type.
         """
-        document = json.loads(value) if isinstance(value, bytes | str) else value
-        return _spec_of(document)
+        try:
+            document = json.loads(value) if isinstance(value, bytes | str) else value
+            return _spec_of(document)
+        except OrderError:
+            raise
+        except (AttributeError, TypeError, ValueError) as error:
+            raise OrderError(
+                f"this is no spec of an order and can't be read ({error}): {str(value)[:80]!r}; "
+                "restore the file from where it was stored under its digest"
+            ) from error
 
 
 def resolve_lanes(num_shards: Sequence[int], *, window_shards: int) -> int:
@@ -257,8 +266,8 @@ def _check_sources(sources: Sequence[OrderSource]) -> None:
     names = [source.name for source in sources]
     if not names:
         raise OrderError("the spec has no sources: nothing could be drawn; name at least one")
-    for name in names:
-        if names.count(name) > 1:
+    for name, number in Counter(names).items():
+        if number > 1:
             raise OrderError(
                 f"two sources of the spec are named {name}: weights couldn't tell them apart; "
                 "give each a name of its own"

@@ -29,7 +29,6 @@ _USUAL_NAMES = ("content", "raw_content", "body", "article", "document", "markdo
 """What text is called where it isn't called text."""
 
 
-
 def check_fields(
     files: Sequence[InputFile], fields: Fields, source: str, *, declared: str | None = None
 ) -> None:
@@ -54,7 +53,7 @@ def check_fields(
         _look(file, format, fields.paths()["text"], seen)
         if seen.has_text:
             return
-        if seen.num_records >= _FIRST_RECORDS:
+        if seen.num_looked_at >= _FIRST_RECORDS:
             break
     if seen.num_records:
         raise InputError(_no_text(seen, fields.text, source))
@@ -68,7 +67,10 @@ def check_fields(
 
 @dataclass(slots=True)
 class _Seen:
+    num_looked_at: int = 0
+    """Lines and rows, records or not."""
     num_records: int = 0
+    """Objects and rows."""
     has_text: bool = False
     text_bytes: Counter[str] = field(default_factory=Counter)
     """By dotted path, of strings."""
@@ -78,15 +80,18 @@ class _Seen:
 
 def _look(file: InputFile, format: Format, path: FieldPath, seen: _Seen) -> None:
     if format.kind == "jsonl":
-        for record in islice(_objects(file, format), _FIRST_RECORDS - seen.num_records):
-            seen.num_records += 1
-            seen.has_text |= is_there(record, path)
-            _note_keys(record, seen)
+        for record in islice(_values(file, format), _FIRST_RECORDS - seen.num_looked_at):
+            seen.num_looked_at += 1
+            if isinstance(record, dict):
+                seen.num_records += 1
+                seen.has_text |= is_there(record, path)
+                _note_keys(record, seen)
     elif format.kind == "parquet":
         _look_at_schema(file, path, seen)
 
 
-def _objects(file: InputFile, format: Format) -> Iterator[dict[str, object]]:
+def _values(file: InputFile, format: Format) -> Iterator[object]:
+    """Yields what each line holds, None where it isn't JSON."""
     with open_input(file) as view:
         chunks = stream(view, compression=format.compression)
         try:
@@ -96,14 +101,12 @@ def _objects(file: InputFile, format: Format) -> Iterator[dict[str, object]]:
             return
 
 
-def _parsed(lines: Sequence[bytes]) -> Iterator[dict[str, object]]:
+def _parsed(lines: Sequence[bytes]) -> Iterator[object]:
     for line in lines:
         try:
-            value = parse_json(line.removeprefix(b"\xef\xbb\xbf"))
+            yield parse_json(line.removeprefix(b"\xef\xbb\xbf"))
         except RecordError:
-            continue
-        if isinstance(value, dict):
-            yield value
+            yield None
 
 
 def _look_at_schema(file: InputFile, path: FieldPath, seen: _Seen) -> None:
@@ -114,6 +117,7 @@ def _look_at_schema(file: InputFile, path: FieldPath, seen: _Seen) -> None:
             return
         schema = parquet.schema_arrow
         seen.num_records += parquet.metadata.num_rows
+        seen.num_looked_at += parquet.metadata.num_rows
         seen.has_text |= type_at(schema, path) is not None
         for column in schema:
             seen.keys.setdefault(column.name)

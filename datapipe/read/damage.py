@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["RAW_LIMIT_BYTES", "Fault", "StreamDamage"]
+__all__ = ["HEAD_LIMIT_BYTES", "RAW_LIMIT_BYTES", "Fault", "StreamDamage"]
 
 RAW_LIMIT_BYTES = 1 << 20
 """Raw bytes kept of a quarantined record; of a longer one the beginning is kept."""
+
+HEAD_LIMIT_BYTES = 1 << 12
+"""Raw bytes kept of a whole file that isn't of a known format: enough to see what it is."""
 
 
 class StreamDamage(Exception):

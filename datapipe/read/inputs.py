@@ -45,7 +45,9 @@ class _Entry:
     pattern: tuple[str, ...]
 
 
-def list_inputs(paths: Sequence[str | Path], *, root: str | Path | None = None) -> list[InputFile]:
+def list_inputs(
+    paths: str | Path | Sequence[str | Path], *, root: str | Path | None = None
+) -> list[InputFile]:
     """Returns the files that `paths` mean, ascending by relative name.
 
     A path is a file, a folder (everything below it) or a pattern with `*`, `?`, `[...]` and `**`.
@@ -60,7 +62,8 @@ def list_inputs(paths: Sequence[str | Path], *, root: str | Path | None = None) 
         InputError: a path doesn't exist or means no file, or two files have the same name.
         FailedError: a folder can't be listed.
     """
-    entries = [_parse(str(path)) for path in paths]
+    given = [paths] if isinstance(paths, str | Path) else paths
+    entries = [_parse(str(path)) for path in given]
     if not entries:
         raise InputError("no input path is given; name files, folders or patterns to read.")
     top = _local(str(root)) if root is not None else _common_root(entries)
@@ -86,13 +89,23 @@ def ensure_distinct(files: Iterable[InputFile]) -> None:
 
 def _parse(given: str) -> _Entry:
     path = _local(given)
-    if os.path.lexists(path):
+    if _exists(path):
         return _Entry(given=given, base=path, pattern=())
     parts = path.parts
     wild = next((i for i, part in enumerate(parts) if _WILDCARDS & set(part)), None)
     if wild is None:
         raise InputError(f"{given} doesn't exist; check the path.")
     return _Entry(given=given, base=Path(*parts[:wild]), pattern=parts[wild:])
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise FailedError(f"{path} can't be read: {error.strerror}.") from error
+    return True
 
 
 def _local(given: str) -> Path:

@@ -16,7 +16,13 @@ from datapipe.read.damage import RAW_LIMIT_BYTES, Fault, StreamDamage
 from datapipe.read.dates import parse_dates
 from datapipe.read.decoding import FieldDecoder, field_decoder
 from datapipe.read.lines import LineBlock, LineCutter, cut_lines, is_utf8
-from datapipe.read.records import MAX_DEPTH, Record, RecordError, is_too_deep, read_record
+from datapipe.read.records import (
+    Record,
+    RecordError,
+    is_too_deep,
+    may_be_deep,
+    read_record,
+)
 from datapipe.read.results import Origin, ReadResult, rest_of_file
 from datapipe.recipe import Fields
 
@@ -210,12 +216,11 @@ class _Parser:
 
 
 def _quick_way_is_wrong(piece: LineBlock) -> set[int]:
-    odd = {
-        index
-        for index, line in enumerate(piece.lines)
-        if len(line) > MAX_DEPTH and is_too_deep(line)
-    }
-    if not piece.valid_utf8:
+    """Returns the lines that the decoder might accept though they aren't records."""
+    odd = set()
+    if may_be_deep(piece.data):
+        odd = {index for index, line in enumerate(piece.lines) if is_too_deep(line)}
+    if not is_utf8(piece.data):
         odd |= {index for index, line in enumerate(piece.lines) if not is_utf8(line)}
     return odd
 

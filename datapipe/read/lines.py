@@ -26,8 +26,8 @@ class LineBlock:
     """Each without its LF, and without one CR before it."""
     offsets: npt.NDArray[np.int64]
     """Where each starts in the stream."""
-    valid_utf8: bool
-    """All lines are."""
+    data: bytes
+    """The bytes that the lines were cut from, for looking at all of them at once."""
     unterminated: bool = False
     """The last line is the stream's end and has no LF."""
 
@@ -113,7 +113,7 @@ class LineCutter:
         yield LineBlock(
             lines=[line[:-1] if line.endswith(b"\r") else line],
             offsets=np.array([offset], dtype=np.int64),
-            valid_utf8=is_utf8(line),
+            data=line,
             unterminated=unterminated,
         )
 
@@ -133,7 +133,7 @@ class LineCutter:
                 length=int(lengths[index]),
                 limit=self.max_record_bytes,
             )
-        yield LineBlock(lines=lines, offsets=np.delete(offsets, long), valid_utf8=is_utf8(data))
+        yield LineBlock(lines=lines, offsets=np.delete(offsets, long), data=data)
 
 
 def is_utf8(data: bytes) -> bool:
@@ -159,7 +159,7 @@ def _before(piece: LineBlock | Fault, end: int | None) -> Iterator[LineBlock | F
         yield LineBlock(
             lines=piece.lines[:count],
             offsets=piece.offsets[:count],
-            valid_utf8=piece.valid_utf8,
+            data=piece.data,
             unterminated=piece.unterminated and count == len(piece.lines),
         )
 

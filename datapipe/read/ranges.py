@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from datapipe.read.damage import RAW_LIMIT_BYTES, Fault
+from datapipe.read.damage import HEAD_LIMIT_BYTES, Fault
 from datapipe.read.formats import Format
 from datapipe.read.inputs import InputFile
 from datapipe.read.jsonl import read_jsonl
@@ -24,7 +24,7 @@ from tiering.store import View
 __all__ = ["BATCH_BYTES", "MAX_RECORD_BYTES", "FileRange", "plan_ranges", "read_range"]
 
 BATCH_BYTES = 16 << 20
-"""About how much input goes into one batch; larger ones leave the processor's caches."""
+"""About how much input goes into one batch: enough that what a batch costs doesn't show."""
 
 MAX_RECORD_BYTES = 100 << 20
 """A larger record is quarantined."""
@@ -155,7 +155,7 @@ def _parquet_borders(file: InputFile, target_bytes: int) -> list[int]:
 
 
 def _unsupported(part: FileRange, view: View) -> Fault:
-    buffer = bytearray(min(view.size, RAW_LIMIT_BYTES >> 4))
+    buffer = bytearray(min(view.size, HEAD_LIMIT_BYTES))
     view.read_into(memoryview(buffer), 0)
     return Fault(
         error="unsupported_format",

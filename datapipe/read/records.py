@@ -16,7 +16,16 @@ from typing import NoReturn
 from datapipe.read.fields import lookup
 from datapipe.recipe import FieldPath
 
-__all__ = ["MAX_DEPTH", "Record", "RecordError", "is_too_deep", "json_text", "read_record"]
+__all__ = [
+    "MAX_DEPTH",
+    "Record",
+    "RecordError",
+    "is_too_deep",
+    "json_text",
+    "may_be_deep",
+    "parse_json",
+    "read_record",
+]
 
 MAX_DEPTH = 256
 """Deeper nesting is refused: decoders differ in what they survive, so the limit is ours."""
@@ -110,9 +119,15 @@ def parse_json(line: bytes) -> object:
         raise RecordError("too_deep", "the record is nested too deep") from error
 
 
+def may_be_deep(lines: bytes) -> bool:
+    """Tells whether one of some lines might be too deep; cheap, by counting brackets."""
+    expected = lines.count(b"\n{") + lines.startswith(b"{")
+    return lines.count(b"[") + lines.count(b"{") - expected >= MAX_DEPTH
+
+
 def is_too_deep(line: bytes) -> bool:
     """Tells whether `line` is nested more than MAX_DEPTH levels deep; brackets in strings aside."""
-    if len(line) <= MAX_DEPTH or line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
+    if len(line) <= MAX_DEPTH or not may_be_deep(line):
         return False
     return _depth(line) > MAX_DEPTH
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from datapipe.documents import batch_from_columns
-from datapipe.read.damage import RAW_LIMIT_BYTES, Fault, StreamDamage
+from datapipe.read.damage import HEAD_LIMIT_BYTES, RAW_LIMIT_BYTES, Fault, StreamDamage
 from datapipe.read.formats import is_binary
 from datapipe.read.results import Origin, ReadResult, rest_of_file
 
@@ -69,5 +69,6 @@ def _decoded(data: bytes) -> str:
 
 
 def _refused(data: bytes, length: int, *, origin: Origin, error: str, detail: str) -> ReadResult:
-    fault = Fault(error=error, detail=detail, offset=0, length=length, raw=data[:RAW_LIMIT_BYTES])
+    limit = HEAD_LIMIT_BYTES if error == "binary_file" else RAW_LIMIT_BYTES
+    fault = Fault(error=error, detail=detail, offset=0, length=length, raw=data[:limit])
     return origin.result(faults=[fault])

@@ -1,4 +1,4 @@
-"""The recipe as typed objects; `docs/recipe.md` describes every key."""
+"""The recipe as typed objects; `starter_recipe` shows every key."""
 
 from __future__ import annotations
 
@@ -177,15 +177,19 @@ class Recipe(_Model):
 
 def _below(paths: list[str], root: str | None) -> list[str]:
     """Returns the paths from `root` on, or from the deepest folder that they share."""
-    parts = [PurePosixPath(path).parts for path in paths]
+    parts = [_names(path) for path in paths]
     if root is not None:
-        top = PurePosixPath(root).parts
+        top = _names(root)
         return ["/".join(p[len(top) :] if p[: len(top)] == top else p[-1:]) for p in parts]
     fixed = [_folder(path) for path in parts]
     shared = 0
     while all(len(path) > shared for path in fixed) and len({path[shared] for path in fixed}) == 1:
         shared += 1
     return ["/".join(path[shared:]) for path in parts]
+
+
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(name for name in PurePosixPath(path).parts if name not in ("/", "//", ".."))
 
 
 def _folder(parts: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ __all__ = ["Place", "YamlDocument", "YamlProblem", "read_yaml"]
 Place = tuple[str | int, ...]
 """Keys and positions that lead to a value, outermost first."""
 
-_MAX_VALUES = 1_000_000
+_MAX_VALUES = 100_000
 """Aliases of aliases multiply; no recipe comes near this."""
 
 

@@ -86,4 +86,6 @@ def read_all(
 def read_bytes(path: Path, data: bytes, **options: Any) -> Reading:
     """Returns what a file at `path` gives that holds `data`; options as in `read_all`."""
     path.write_bytes(data)
-    return read_all([InputFile(path=str(path), relative=path.name, size_bytes=len(data))], **options)
+    return read_all(
+        [InputFile(path=str(path), relative=path.name, size_bytes=len(data))], **options
+    )

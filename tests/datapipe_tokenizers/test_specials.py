@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from datapipe_tokenizers import Tokenizer, TokenizerFormatError, load_files
 from datapipe_tokenizers.closed import close_tokens
@@ -121,3 +123,18 @@ def bpe_with_merges(
             "model": model,
         }
     ).encode()
+
+
+@settings(max_examples=40, deadline=None)
+@given(parts=st.lists(st.text() | st.just("</s>") | st.sampled_from("<>/s"), max_size=8))
+def test_no_text_whatever_holds_the_end_of_text_token(
+    unigram_json: bytes, parts: list[str]
+) -> None:
+    tokenizer = load_files({"tokenizer.json": unigram_json})
+    assert tokenizer.eos_id not in tokenizer.encode_batch(["".join(parts), "</s>"])[0]
+
+
+def test_unigram_model_that_does_not_say_its_type_is_closed_too() -> None:
+    model = {"vocab": [["<unk>", 0.0], ["</s>", 0.0], ["a", -1.0]], "unk_id": 0}
+    closed = close_tokens({"model": model}, frozenset({"<unk>", "</s>"}))["model"]
+    assert closed["vocab"] == [["<unk>", 0.0], ["", 0.0], ["a", -1.0]]

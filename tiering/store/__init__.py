@@ -5,6 +5,7 @@ Owns durable writes, compare-and-swap and ranged reads; knows nothing of what th
 
 from tiering.store.local import LocalFiles
 from tiering.store.local_store import LocalStore
+from tiering.store.paths import check_path
 from tiering.store.protocol import BlockingStore, Mode, ObjectInfo, Store, View
 from tiering.store.urls import open_store
 from tiering.store.view import LocalView, ViewFile
@@ -19,5 +20,6 @@ __all__ = [
     "Store",
     "View",
     "ViewFile",
+    "check_path",
     "open_store",
 ]

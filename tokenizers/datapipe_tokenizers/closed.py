@@ -20,7 +20,7 @@ def mark_special(config: Config, names: frozenset[str]) -> Config:
     """Returns `config` with the added tokens called `names` special, whatever they were."""
     added = [
         token | {"special": True} if token["content"] in names else token
-        for token in config.get("added_tokens", [])
+        for token in config.get("added_tokens") or []
     ]
     return config | {"added_tokens": added}
 
@@ -32,7 +32,7 @@ def close_tokens(config: Config, names: frozenset[str]) -> Config:
     other ids when the result is loaded.
     """
     model: Config = config["model"]
-    if model.get("type") == "Unigram":
+    if isinstance(model["vocab"], list):  # Unigram, which the type need not say
         closed = _close_unigram(model, names)
     else:
         closed = _close_dictionary(model, names - {model.get("unk_token")})

@@ -283,7 +283,7 @@ def _is_byte_level(config: dict[str, Any]) -> bool:
     """Whether pieces are written in the byte alphabet, told by the decoder or pre-tokenizer."""
     parts = [config.get("decoder") or {}, config.get("pre_tokenizer") or {}]
     for key in ("decoders", "pretokenizers"):
-        parts += [inner for part in parts for inner in part.get(key, [])]
+        parts += [inner for part in parts for inner in part.get(key) or []]
     return any(part.get("type") == "ByteLevel" for part in parts)
 
 

@@ -26,8 +26,8 @@ __all__ = ["register"]
 
 _STEP = 12
 _RUN = "demo"
-_VOCAB_SIZE = 8_000
-_TRAINING_BYTES = 4_000_000
+_VOCAB_SIZE = 4_096
+_TRAINING_BYTES = 3_000_000
 _RECIPE = """\
 name: demo
 inputs:
@@ -193,7 +193,9 @@ class _Story:
         documents = [document for sample in step["samples"] for document in sample["documents"]]
         shown = documents[:5]
         for document in shown:
-            self._say(f"{document['doc_id']} {document['source']}/{document['source_file']}")
+            name = document["record_id"] or f"line at {document['source_offset']}"
+            place = f"{document['source']}/{document['source_file']}"
+            self._say(f"{document['doc_id']}  {place}  {name}")
         self._say(f"... {len(documents):,} documents in {len(step['samples'])} samples")
         seen = steps_of_document(dataset, shown[0]["doc_id"], run=_RUN).to_json()["seen"]
         steps = sorted({place["step"] for place in seen})

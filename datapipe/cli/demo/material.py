@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import sysconfig
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ __all__ = ["Material", "make_material"]
 
 _SUFFIXES = {".py", ".pyi", ".txt", ".md", ".rst", ".toml", ".cfg", ".json", ".html", ".css", ".js"}
 _MOST_BYTES = 400_000  # of one file: generated tables say little and are large
-_BUDGET_BYTES = {"jsonl": 5_000_000, "gzip": 3_000_000, "zstd": 4_000_000, "parquet": 4_000_000}
-_BUDGET_BYTES |= {"text": 1_500_000, "later": 3_000_000}
+_BUDGET_BYTES = {"jsonl": 3_500_000, "gzip": 2_000_000, "zstd": 2_500_000, "parquet": 2_500_000}
+_BUDGET_BYTES |= {"text": 1_000_000, "later": 1_500_000}
 _DAMAGED_LINE = '{"id": "damaged", "text": "this line was cut in the mid\n'
 
 
@@ -48,7 +49,7 @@ def make_material(folder: Path) -> Material:
     python = Path(sysconfig.get_paths()["stdlib"])
     site = Path(sysconfig.get_paths()["purelib"])
     library = _read(_files(python, skip=("site-packages", "test", "idlelib")))
-    installed = _read(_files(site, skip=("torch", "__pycache__")))
+    installed = _read(_files(site, skip=("torch",)))
     parts = [
         (_jsonl, stdlib / "modules.jsonl", library, "jsonl"),
         (_jsonl_gzip, stdlib / "more.jsonl.gz", library, "gzip"),
@@ -69,19 +70,26 @@ def make_material(folder: Path) -> Material:
 
 
 def _files(root: Path, *, skip: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
-    for path in sorted(root.rglob("*")):
-        name = path.relative_to(root)
-        if path.suffix in _SUFFIXES and not set(name.parts) & set(skip) and path.is_file():
-            yield name.as_posix(), path
+    for name, path in _walk(root, skip=skip):
+        if path.suffix in _SUFFIXES:
+            yield name, path
 
 
 def _licences(site: Path) -> Iterator[tuple[str, Path]]:
-    for path in sorted(site.rglob("*")):
-        if (
-            path.name.upper().startswith(("LICENSE", "LICENCE", "COPYING", "NOTICE"))
-            and path.is_file()
-        ):
-            yield path.relative_to(site).as_posix(), path
+    names = ("LICENSE", "LICENCE", "COPYING", "NOTICE")
+    for name, path in _walk(site, skip=("torch",)):
+        if path.name.upper().startswith(names):
+            yield name, path
+
+
+def _walk(root: Path, *, skip: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+    """Yields files by path; lazily, since a few of the thousands are enough."""
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(set(folders) - {*skip, "__pycache__"})
+        for name in sorted(files):
+            path = Path(folder) / name
+            if path.is_file():
+                yield path.relative_to(root).as_posix(), path
 
 
 def _read(files: Iterable[tuple[str, Path]]) -> Iterator[tuple[str, str]]:

@@ -14,8 +14,8 @@ from datapipe.load.tiny_model import TinyTraining
 
 __all__ = ["check_resume", "train"]
 
-_SEQ_LEN = 256
-_BATCH_SIZE = 16
+_SEQ_LEN = 128
+_BATCH_SIZE = 8
 _NUM_BATCHES = 300
 _STOP_AFTER = 140
 _RESUMED_RANKS = 2

@@ -82,6 +82,7 @@ class Findings:
         """Turns whatever damage makes go wrong into a problem of the object."""
         try:
             yield
-        except (DatapipeError, StoreError, pa.ArrowException, ValueError, LookupError) as error:
-            text = str(error)
-            self.problems.append(text if text.startswith(path) else f"{path}: {text}")
+        except DatapipeError as error:
+            self.problems.append(str(error))  # names its object itself
+        except (StoreError, pa.ArrowException, ValueError, ArithmeticError, LookupError) as error:
+            self.add(path, str(error))

@@ -16,6 +16,9 @@ KEYS = [
 ]  # fmt: skip
 
 
+DEEP = b'{"format":1,"recipe":' + b'{"a":' * 5000
+
+
 def stored(dataset: Dataset) -> tuple[bytes, dict[str, Any]]:
     data = dataset.repository.store.get(f"_manifests/{dataset.manifest_sha256}.json")
     return data, json.loads(data)
@@ -115,11 +118,20 @@ def test_a_newer_format_is_refused(dataset: Dataset) -> None:
 )
 def test_wrong_values_are_damage(dataset: Dataset, key: str, value: object) -> None:
     _, manifest = stored(dataset)
+    data = json.dumps({**manifest, key: value}).encode()
     with pytest.raises(DamagedError, match="m isn't what a dataset has there"):
-        decode_manifest(json.dumps({**manifest, key: value}).encode(), path="m")
+        decode_manifest(data, path="m")
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", b"{}", b"[" * 5000])
+@pytest.mark.parametrize("name", ["../../secret", "/etc/passwd", "", "a/../b"])
+def test_file_names_that_leave_the_dataset_are_damage(dataset: Dataset, name: str) -> None:
+    _, manifest = stored(dataset)
+    manifest["tokenizer"]["files"] = {name: "0" * 64}
+    with pytest.raises(DamagedError, match="can't be an object's path"):
+        decode_manifest(json.dumps(manifest).encode(), path="m")
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", b"{}", DEEP])
 def test_what_is_not_json_is_damage(data: bytes) -> None:
     with pytest.raises(DamagedError, match="m isn't what a dataset has there"):
         decode_manifest(data, path="m")

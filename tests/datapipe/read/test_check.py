@@ -61,6 +61,7 @@ def test_a_wrong_column_name_is_an_error_too(tmp_path: Path) -> None:
         lines({"text": 5}),
         b"not json\n",
         b"[1]\n",
+        b"bad\n" * 1000 + lines({"x": 1}),
         gzip.compress(lines({"text": "a"}, 50))[:60],
         gzip.compress(b"")[:-4],
     ],

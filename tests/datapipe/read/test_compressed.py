@@ -32,9 +32,7 @@ def gz_with_header_fields(data: bytes) -> bytes:
 
 
 def zst(data: bytes, *, checksum: bool = False, size: bool = True, level: int = 3) -> bytes:
-    packer = zstandard.ZstdCompressor(
-        level=level, write_checksum=checksum, write_content_size=size
-    )
+    packer = zstandard.ZstdCompressor(level=level, write_checksum=checksum, write_content_size=size)
     return packer.compress(data)
 
 
@@ -85,13 +83,31 @@ A, B = LINES[:20_000], LINES[20_000:]
         ("a.gz", zst(LINES)),
     ],
     ids=[
-        "gzip", "stored", "header fields", "two members", "empty members", "members inside lines",
-        "padding", "zstd", "checksum, no size", "streamed", "long window", "two frames",
-        "frames inside lines", "skippable frames", "empty frames", "zstd padding", "name says plain",
-        "name says plain, zstd", "name says gzip, is zstd", "name says zstd, is gzip",
-        "name says gzip, is plain", "no name", "only .gz",
+        "gzip",
+        "stored",
+        "header fields",
+        "two members",
+        "empty members",
+        "members inside lines",
+        "padding",
+        "zstd",
+        "checksum, no size",
+        "streamed",
+        "long window",
+        "two frames",
+        "frames inside lines",
+        "skippable frames",
+        "empty frames",
+        "zstd padding",
+        "name says plain",
+        "name says plain, zstd",
+        "name says gzip, is zstd",
+        "name says zstd, is gzip",
+        "name says gzip, is plain",
+        "no name",
+        "only .gz",
     ],
-)  # fmt: skip
+)
 def test_every_legal_shape_is_read(read: Read, name: str, packed: bytes) -> None:
     reading = read(name, packed)
     plain = read("plain.jsonl", LINES)
@@ -203,6 +219,24 @@ def test_a_flipped_bit_never_loses_the_records_before_it(
     assert output.startswith(before[: len(before)])
 
 
+_MEMBERS = st.lists(
+    st.tuples(st.binary(max_size=40), st.sampled_from([gz, zst, zst_streamed, zst_long])),
+    max_size=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(members=_MEMBERS, chunk_bytes=st.integers(1, 50))
+def test_members_one_behind_the_other_give_their_contents_so(
+    members: list[tuple[bytes, Callable[[bytes], bytes]]], chunk_bytes: int
+) -> None:
+    for unpack, packers in ((gunzip, [gz]), (unzstd, [zst, zst_streamed, zst_long])):
+        mine = [(data, pack) for data, pack in members if pack in packers]
+        packed = b"".join(pack(data) for data, pack in mine)
+        chunks = (packed[i : i + chunk_bytes] for i in range(0, len(packed), chunk_bytes))
+        assert b"".join(unpack(chunks)) == b"".join(data for data, _ in mine)
+
+
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 1000])
 @PACKINGS
 def test_the_size_of_chunks_doesnt_matter(packing: str, chunk_bytes: int) -> None:
@@ -222,10 +256,10 @@ def test_the_size_of_chunks_doesnt_matter(packing: str, chunk_bytes: int) -> Non
 def test_a_wrong_checksum_is_damage_behind_all_the_data(
     packed: bytes, unpack: Unpack, error: str
 ) -> None:
-    output = []
-    with pytest.raises(StreamDamage) as caught:
-        output += unpack(iter([packed]))
-    assert caught.value.error == error
+    output: list[bytes] = []
+    with pytest.raises(StreamDamage, match="damaged") as caught:
+        output.extend(unpack(iter([packed])))
+    assert (b"".join(output), caught.value.error) == (LINES, error)
 
 
 def test_records_before_a_wrong_checksum_are_read(read: Read) -> None:

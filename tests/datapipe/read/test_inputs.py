@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,17 @@ from datapipe.read import (
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     for name in [
-        "a.jsonl", "b/a.jsonl", "b/c/d.jsonl.gz", "b/e.txt", ".hidden.jsonl", ".git/config", "b/.x",
-        "part-0/x.jsonl", "part-1/x.jsonl", "we[ird].jsonl",
-    ]:  # fmt: skip
+        "a.jsonl",
+        "b/a.jsonl",
+        "b/c/d.jsonl.gz",
+        "b/e.txt",
+        ".hidden.jsonl",
+        ".git/config",
+        "b/.x",
+        "part-0/x.jsonl",
+        "part-1/x.jsonl",
+        "we[ird].jsonl",
+    ]:
         path = tmp_path / "in" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x" * len(name))
@@ -30,9 +39,14 @@ def tree(tmp_path: Path) -> Path:
 
 
 ALL = [
-    "a.jsonl", "b/a.jsonl", "b/c/d.jsonl.gz", "b/e.txt", "part-0/x.jsonl", "part-1/x.jsonl",
+    "a.jsonl",
+    "b/a.jsonl",
+    "b/c/d.jsonl.gz",
+    "b/e.txt",
+    "part-0/x.jsonl",
+    "part-1/x.jsonl",
     "we[ird].jsonl",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +87,14 @@ def test_a_file_says_where_it_is_how_large_and_whether_it_was_named(tree: Path) 
     assert list_inputs([path]) == [
         InputFile(path=str(path), relative="a.jsonl", size_bytes=7, named=True)
     ]
-    assert not any(file.named for file in list_inputs([tree, ]))
+    assert not any(
+        file.named
+        for file in list_inputs(
+            [
+                tree,
+            ]
+        )
+    )
     assert list_inputs([path.as_uri()]) == list_inputs([path])
 
 
@@ -115,7 +136,9 @@ def test_a_file_given_twice_is_an_error_naming_both_givers(tree: Path) -> None:
 
 def test_two_files_of_one_name_in_a_source_are_an_error_naming_both(tree: Path) -> None:
     files = list_inputs([tree / "part-0"]) + list_inputs([tree / "part-1"])
-    with pytest.raises(InputError, match=r"part-0/x\.jsonl and \S+part-1/x\.jsonl have the same na"):
+    with pytest.raises(
+        InputError, match=r"part-0/x\.jsonl and \S+part-1/x\.jsonl have the same na"
+    ):
         ensure_distinct(files)
 
 
@@ -153,15 +176,31 @@ def test_a_name_that_isnt_utf8_is_an_error(tree: Path) -> None:
         list_inputs([tree])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_or_folder_without_permission_fails_by_name(tree: Path) -> None:
-    (tree / "a.jsonl").chmod(0)
-    (file,) = list_inputs([tree / "a.jsonl"])
-    with pytest.raises(FailedError, match=r"a\.jsonl can't be read: permission denied"):
-        detect_format(file)
+@pytest.fixture
+def locked(tree: Path) -> Iterator[Path]:
+    """A folder that this process may not enter; root gives up its rights meanwhile."""
+    user = os.geteuid()
     (tree / "b").chmod(0)
-    with pytest.raises(FailedError, match="b can't be listed"):
-        list_inputs([tree])
+    if user == 0:
+        os.seteuid(65534)
+    yield tree / "b"
+    os.seteuid(user)
+    (tree / "b").chmod(0o700)
+
+
+@pytest.mark.parametrize("name", [".", "a.jsonl", "*.jsonl"])
+def test_a_path_without_permission_fails_by_name(locked: Path, name: str) -> None:
+    with pytest.raises(FailedError, match=r"in/b\S* can't be (read|listed): Permission denied"):
+        list_inputs([locked / name])
+
+
+def test_a_file_without_permission_fails_by_name(
+    tree: Path, request: pytest.FixtureRequest
+) -> None:
+    files = list_inputs([tree / "b"])
+    request.getfixturevalue("locked")
+    with pytest.raises(FailedError, match=r"in/b/a\.jsonl can't be read: permission denied"):
+        detect_format(files[0])
 
 
 def test_a_file_that_vanishes_or_changes_fails_by_name(tree: Path) -> None:
@@ -184,12 +223,20 @@ def test_the_digest_of_an_input_is_that_of_its_bytes(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.zip", b"PK\x03\x04", "is a ZIP archive, which this version can't read; known formats: J"),
-        ("a.png", b"\x89PNG\r\n\x1a\n\0\0", "is binary data of an unknown format, which this version"),
+        (
+            "a.zip",
+            b"PK\x03\x04",
+            "is a ZIP archive, which this version can't read; known formats: J",
+        ),
+        (
+            "a.png",
+            b"\x89PNG\r\n\x1a\n\0\0",
+            "is binary data of an unknown format, which this version",
+        ),
         ("a.csv", b"a,b", "is CSV, which"),
         ("a.jsonl.xz", b"\xfd7zXZ\x00", "is xz, which"),
     ],
-)  # fmt: skip
+)
 def test_a_named_file_of_an_unknown_format_is_an_error(
     tmp_path: Path, name: str, data: bytes, message: str
 ) -> None:

@@ -149,10 +149,20 @@ def test_an_odd_record_is_read(read: Read, line: bytes, text: str) -> None:
         (b'{"text":"a"}\r{"text":"b"}\r', ["a", "b"], [(0, 12), (13, 12)], 0),
     ],
     ids=[
-        "nothing", "newline", "blank lines", "only a mark", "no last newline", "one", "blank between",
-        "CRLF", "CR CR LF", "byte order mark", "mark inside", "CR alone",
+        "nothing",
+        "newline",
+        "blank lines",
+        "only a mark",
+        "no last newline",
+        "one",
+        "blank between",
+        "CRLF",
+        "CR CR LF",
+        "byte order mark",
+        "mark inside",
+        "CR alone",
     ],
-)  # fmt: skip
+)
 def test_line_ends_and_marks(
     read: Read,
     data: bytes,
@@ -210,9 +220,13 @@ def test_attributes_of_other_types_count_as_absent(read: Read) -> None:
         (Fields(id="meta.id"), b'{"text":"a"}', ("a", None)),
         (Fields(id="url"), b'{"text":"a","url":"u"}', ("a", "u")),
         (Fields(id="text"), b'{"text":"a"}', ("a", "a")),
-        (Fields(id="meta", url="meta.url"), b'{"text":"a","meta":{"url":"u"}}', ("a", '{"url":"u"}')),
+        (
+            Fields(id="meta", url="meta.url"),
+            b'{"text":"a","meta":{"url":"u"}}',
+            ("a", '{"url":"u"}'),
+        ),
     ],
-)  # fmt: skip
+)
 def test_fields_are_found_by_path(
     read: Read, fields: Fields, line: bytes, expected: tuple[str, str | None]
 ) -> None:
@@ -245,6 +259,15 @@ def test_a_record_over_the_budget_is_quarantined_with_its_beginning(
     assert len(row["raw"]) >= 100_000
 
 
+@pytest.mark.parametrize(
+    "around", [b"\n", b"1\n", GOOD + b"\n"], ids=["blank", "numbers", "objects"]
+)
+def test_depth_is_seen_among_lines_of_any_kind(read: Read, around: bytes) -> None:
+    reading = read("a.jsonl", around * 300 + DEEP_257 + b"\n" + DEEP_256 + b"\n" + around * 300)
+    assert reading.errors.count("too_deep") == 1
+    assert reading.texts.count("a") == 1
+
+
 def test_order_is_that_of_the_file_when_some_records_need_the_exact_way(read: Read) -> None:
     lines = [json.dumps({"text": f"t{i}", "x": "\ud800" if i % 3 else ""}) for i in range(50)]
     reading = read("a.jsonl", "\n".join(lines).encode())
@@ -266,7 +289,7 @@ _LINES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(lines=_LINES, ending=st.sampled_from([b"\n", b"\r\n"]))
 def test_every_line_is_a_document_or_quarantined_or_blank(
     read: Read, lines: list[bytes], ending: bytes
@@ -303,7 +326,7 @@ def _plain(lines: list[bytes]) -> tuple[list[str], list[bytes], int]:
     return texts, bad, blank
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     lines=_LINES,
     last=st.sampled_from([b"", b"\n"]),

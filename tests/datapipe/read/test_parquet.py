@@ -90,14 +90,20 @@ def test_attributes_of_many_types_are_taken(read: Read) -> None:
     [
         (pa.array(["2024-01-02", "never"]), [datetime(2024, 1, 2, tzinfo=UTC), None]),
         (pa.array([date(1969, 12, 31), None]), [datetime(1969, 12, 31, tzinfo=UTC), None]),
-        (pa.array([date(1969, 12, 31), None], pa.date64()), [datetime(1969, 12, 31, tzinfo=UTC), None]),
-        (pa.array([1_999, None], pa.timestamp("ms", tz="+05:00")), [datetime.fromtimestamp(1, UTC), None]),
+        (
+            pa.array([date(1969, 12, 31), None], pa.date64()),
+            [datetime(1969, 12, 31, tzinfo=UTC), None],
+        ),
+        (
+            pa.array([1_999, None], pa.timestamp("ms", tz="+05:00")),
+            [datetime.fromtimestamp(1, UTC), None],
+        ),
         (pa.array([-1, None], pa.timestamp("us")), [datetime.fromtimestamp(-1, UTC), None]),
         (pa.array([5, None], pa.int64()), [None, None]),
         (pa.array([None, None], pa.null()), [None, None]),
     ],
     ids=["strings", "date32", "date64", "zone", "before 1970", "integers", "nulls"],
-)  # fmt: skip
+)
 def test_dates_of_many_types_are_seconds(
     read: Read, column: pa.Array, expected: list[datetime | None]
 ) -> None:

@@ -56,11 +56,15 @@ def test_a_file_without_a_byte_is_no_record(read: Read) -> None:
         ("a.json", b'[{"text": "a"}]', "unsupported_format"),
         ("a.json", b'{\n"text": "a"\n}', "unsupported_format"),
         ("a.warc.gz", gzip.compress(b"WARC/1.0\r\n", mtime=0), "unsupported_format"),
-        ("a.tar.gz", gzip.compress(b"name" + b"\0" * 253 + b"ustar", mtime=0), "unsupported_format"),
+        (
+            "a.tar.gz",
+            gzip.compress(b"name" + b"\0" * 253 + b"ustar", mtime=0),
+            "unsupported_format",
+        ),
         ("a.jsonl", '\ufeff{"text":"a"}'.encode("utf-16-le"), "unsupported_format"),
         ("a.jsonl.bz2", b"BZh91AY", "unsupported_format"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_isnt_text_is_one_quarantined_record(
     read: Read, name: str, data: bytes, error: str
 ) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import errno
-import multiprocessing
 import os
 import pickle
 import signal
@@ -276,41 +275,39 @@ def test_abandoned_writes_are_swept_and_living_ones_stay(tmp_path: Path) -> None
     assert list(unfinished.iterdir()) == []
 
 
-def count_up(root: str, times: int) -> None:
-    files = LocalFiles(root)
-    done = 0
-    while done < times:
-        etag = files.head("counter").etag
-        value = int(files.get("counter"))
-        try:
-            files.put("counter", b"%d" % (value + 1), match=etag)
-        except StoreError:
-            continue
-        done += 1
-
-
-def create_one(root: str, number: int, won: str) -> None:
+RACER = """
+import sys
+from tiering.errors import ObjectExistsError, StoreError
+from tiering.store import LocalFiles
+root, number = sys.argv[1:]
+files = LocalFiles(root)
+try:
+    files.put("race/object", number.encode())
+    files.put("won/" + number, b"")
+except ObjectExistsError:
+    pass
+done = 0
+while done < 20:
+    etag = files.head("counter").etag
+    value = int(files.get("counter"))
     try:
-        LocalFiles(root).put("race/object", b"%d" % number)
-    except ObjectExistsError:
-        return
-    LocalFiles(won).put(str(number), b"")
+        files.put("counter", b"%d" % (value + 1), match=etag)
+        done += 1
+    except StoreError:
+        pass
+"""
 
 
-def test_processes_exclude_each_other(tmp_path: Path) -> None:
-    root = str(tmp_path / "store")
-    LocalFiles(root).put("counter", b"0")
-    context = multiprocessing.get_context("fork")
-    jobs = [context.Process(target=count_up, args=(root, 20)) for _ in range(4)]
-    won = str(tmp_path / "won")
-    jobs += [context.Process(target=create_one, args=(root, n, won)) for n in range(4)]
-    for job in jobs:
-        job.start()
-    for job in jobs:
-        job.join()
-    assert LocalFiles(root).get("counter") == b"80"
-    winners = [info.path for info in LocalFiles(won).list()]
-    assert [LocalFiles(root).get("race/object").decode()] == winners
+def test_processes_exclude_each_other(files: LocalFiles) -> None:
+    files.put("counter", b"0")
+    racers = [
+        subprocess.Popen([sys.executable, "-c", RACER, files.url, str(number)])
+        for number in range(4)
+    ]
+    assert [racer.wait() for racer in racers] == [0] * 4
+    assert files.get("counter") == b"80"
+    winners = [info.path for info in files.list("won/")]
+    assert winners == ["won/" + files.get("race/object").decode()]
 
 
 def test_the_store_is_a_store() -> None:

@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from datapipe.cli.main import app, main
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command line in this process."""
+
+    def run(*words: object) -> Result:
+        with pytest.raises(SystemExit) as exited:
+            main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return Result(int(exited.value.code or 0), captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    path = tmp_path / "raw" / "a.jsonl"
+    path.parent.mkdir()
+    lines = [{"id": f"d{n}", "text": f"the fox number {n} jumps"} for n in range(40)]
+    lines += [{"id": "same", "text": "the fox number 1 jumps"}, {"id": "none", "text": " "}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"cut": \n')
+    return path
+
+
+@pytest.fixture
+def dataset(run: Run, raw: Path, tokenizer_path: Path, tmp_path: Path) -> Path:
+    out = tmp_path / "ds"
+    result = run("build", raw, "-t", tokenizer_path, "-o", out, "-j", 1, "-q", "-m", "first")
+    assert result.code == 0, result.err
+    return out
+
+
+def test_build_prints_its_report_as_json(
+    run: Run, raw: Path, tokenizer_path: Path, tmp_path: Path
+) -> None:
+    result = run("build", raw, "--tokenizer", tokenizer_path, "--out", tmp_path / "ds", "--json")
+    report = result.json()
+    assert report["version"] == 1
+    assert report["documents"] == {
+        "in": 43,
+        "kept": 40,
+        "dropped": {"dedup_exact.duplicate": 1, "drop_empty.empty": 1},
+        "quarantined": {"invalid_json": 1},
+    }
+    assert {"dataset", "manifest", "logical", "content", "bytes_in", "tokens"} <= set(report)
+    assert {"shards", "seconds"} <= set(report)
+    assert "read and clean" in result.err
+
+
+def test_build_draws_a_table(run: Run, raw: Path, tokenizer_path: Path, tmp_path: Path) -> None:
+    result = run("build", raw, "-t", tokenizer_path, "-o", tmp_path / "ds", "-j", 1, "--quiet")
+    assert re.search(r"documents kept +40\n", result.out)
+    assert "committed version 1" in result.out
+    assert result.err == ""
+
+
+def test_a_dry_run_writes_nothing(
+    run: Run, raw: Path, tokenizer_path: Path, tmp_path: Path
+) -> None:
+    result = run("build", raw, "-t", tokenizer_path, "-o", tmp_path / "ds", "--dry-run", "--json")
+    assert result.json()["sources"][0]["files"] == 1
+    assert not (tmp_path / "ds").exists()
+
+
+def test_append_and_log(run: Run, dataset: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"text": "one more"}\n')
+    result = run("append", dataset, more, "-j", 1, "--json", "--author", "ann", "-m", "more")
+    assert result.json()["documents"]["kept"] == 1
+    entries = run("log", dataset, "--json").json()
+    assert [(e["version"], e["operation"], e["reason"]) for e in entries] == [
+        (1, "build", "first"),
+        (2, "append", "more"),
+    ]
+    assert re.search(r"2 .* append +ann +more", run("log", dataset).out)
+
+
+def test_show_names_sources_and_digests(run: Run, dataset: Path) -> None:
+    data = run("show", dataset, "--json").json()
+    assert [source["documents"] for source in data["sources"]] == [40]
+    text = run("show", f"{dataset}@1").out
+    assert data["manifest"] in text
+    assert "quarantined: invalid_json" in text
+
+
+def test_verify_says_what_is_damaged(run: Run, dataset: Path) -> None:
+    assert run("verify", dataset, "--json").json()["problems"] == []
+    (shard,) = (dataset / "tokens").rglob("*.bin")
+    shard.chmod(0o644)
+    shard.write_bytes(shard.read_bytes()[:-2] + b"\7\0")
+    result = run("verify", dataset)
+    assert result.code == 1
+    assert shard.stem in result.err
+
+
+def test_read_gives_the_text_back(run: Run, dataset: Path) -> None:
+    (found,) = run("read", dataset, "--doc", "d7", "--json").json()
+    assert found["text"] == "the fox number 7 jumps"
+    by_id = run("read", dataset, "--doc", found["doc_id"])
+    assert "the fox number 7 jumps" in by_id.out
+    assert len(run("read", dataset, "--head", 3, "--json").json()) == 3
+
+
+def test_tokenizer_train_then_build(run: Run, raw: Path, tmp_path: Path) -> None:
+    out = tmp_path / "made.json"
+    trained = run("tokenizer", "train", raw, "-o", out, "--vocab-size", 300, "-q", "--json")
+    assert trained.json()["vocab_size"] <= 300
+    assert run("build", raw, "-t", out, "-o", tmp_path / "ds", "-j", 1, "-q").code == 0
+    again = run("tokenizer", "train", raw, "-o", out, "-q")
+    assert again.code == 2
+    assert "--force" in again.err
+
+
+def test_init_writes_a_recipe_that_loads(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    assert run("init", path).code == 0
+    assert "inputs:" in path.read_text()
+    assert run("init", path).code == 2
+    assert run("init", path, "--force").code == 0
+
+
+# -- bad usage: one line, with the remedy
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["build", "{tmp}/missing.jsonl", "-t", "{tok}"], 2, r"missing\.jsonl doesn't exist"),
+        (["build", "{tmp}/empty", "-t", "{tok}"], 2, r"empty holds no file"),
+        (["build", "{raw}", "-t", "{tmp}/no.json"], 2, r"no\.json"),
+        (["build", "{raw}"], 2, r"no tokenizer is given.*datapipe tokenizer train"),
+        (["build", "{raw}", "-t", "{tok}", "--text-field", "txt"], 2, r"did you mean `text`"),
+        (["build", "{tmp}/x.csv", "-t", "{tok}"], 2, r"x\.csv is CSV.*known formats"),
+        (["build", "{tmp}/r.yaml"], 2, r"line 1: `nam` isn't a known key.*`name`"),
+        (["build", "{raw}", "-t", "{tok}", "-o", "s3://b/x"], 2, r"s3"),
+        (["append", "{tmp}/nowhere", "{raw}"], 2, r"no dataset at .*nowhere"),
+        (["show", "{tmp}/nowhere"], 2, r"no dataset at"),
+        (["log", "{tmp}/nowhere"], 2, r"no dataset at"),
+        (["read", "{tmp}/nowhere"], 2, r"no dataset at"),
+        (["verify", "{tmp}/nowhere"], 2, r"no dataset at"),
+        (["lineage", "batch", "{tmp}/nowhere", "--run", "r", "--step", "1"], 2, r"no dataset at"),
+        (["build", "--nonsense"], 2, r"No such option"),
+        (["build", "{raw}", "-t", "{tok}", "-j", "0"], 2, r"Invalid value"),
+        (["frobnicate"], 2, r"No such command"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_2(
+    run: Run,
+    raw: Path,
+    tokenizer_path: Path,
+    tmp_path: Path,
+    words: list[str],
+    code: int,
+    message: str,
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "r.yaml").write_text("nam: x\n")
+    names = {"tmp": tmp_path, "raw": raw, "tok": tokenizer_path}
+    filled = [word.format(**names) for word in words]
+    if filled[0] == "build" and "-o" not in filled:
+        filled += ["-o", str(tmp_path / "ds")]
+    result = run(*filled)
+    assert result.code == code
+    assert re.search(message, result.err)
+    assert "Traceback" not in result.err
+    assert result.out == ""
+    if result.err.startswith("datapipe:"):
+        assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("version", ["@7", "@v0", "@nosuch"])
+def test_an_unknown_version_says_which_exist(run: Run, dataset: Path, version: str) -> None:
+    result = run("show", f"{dataset}{version}")
+    assert result.code == 2
+    assert "version 1" in result.err or "no dataset" in result.err
+
+
+def test_an_unknown_document_and_run_are_named(run: Run, dataset: Path) -> None:
+    assert run("read", dataset, "--doc", "d999").code == 2
+    missing = run("lineage", "batch", dataset, "--run", "nosuch", "--step", 1)
+    assert missing.code == 2
+    assert "nosuch" in missing.err
+
+
+def test_too_much_lost_is_exit_1(run: Run, tokenizer_path: Path, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"text": "x"}\n' + "{\n" * 20)
+    result = run("build", path, "-t", tokenizer_path, "-o", tmp_path / "ds", "-j", 1, "-q")
+    assert result.code == 1
+    assert result.err.count("\n") == 1
+    assert "--max-quarantined" in result.err
+
+
+def test_a_read_only_output_is_one_line(run: Run, raw: Path, tokenizer_path: Path) -> None:
+    result = run("build", raw, "-t", tokenizer_path, "-o", "/proc/datapipe", "-j", 1, "-q")
+    assert result.code in (1, 2)
+    assert result.err.count("\n") == 1
+    assert "/proc/datapipe" in result.err
+
+
+# -- help and documentation
+
+
+def _commands(command: Any, name: str = "datapipe") -> list[tuple[str, Any]]:
+    if not hasattr(command, "commands"):
+        return [(name, command)]
+    return [
+        found
+        for child, sub in sorted(command.commands.items())
+        for found in _commands(sub, f"{name} {child}")
+    ]
+
+
+ALL_COMMANDS = _commands(typer.main.get_command(app))
+
+
+@pytest.mark.parametrize(("name", "command"), ALL_COMMANDS, ids=[name for name, _ in ALL_COMMANDS])
+def test_every_command_has_help_and_stands_in_the_readme(name: str, command: Any) -> None:
+    assert command.help
+    assert all(getattr(option, "help", None) for option in command.params)
+    readme = (ROOT / "README.md").read_text()
+    *_, last = name.split()
+    assert re.search(rf"datapipe ([a-z|]+\|)?(lineage |tokenizer )?([a-z|]*\|)?{last}\b", readme)
+
+
+def test_every_command_that_prints_takes_json() -> None:
+    lacking = [
+        name
+        for name, command in ALL_COMMANDS
+        if "--json" not in {word for option in command.params for word in option.opts}
+    ]
+    assert lacking == []
+
+
+def test_the_console_script_runs() -> None:
+    code = "from datapipe.cli import main; main(['--version'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("datapipe ")
