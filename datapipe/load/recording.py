@@ -10,7 +10,7 @@ from typing import Literal
 
 from datapipe.dataset.parts import SourceParts
 from datapipe.dataset.runs import DatasetUse, RunSegment, RunStore, SegmentEnd, check_run_name
-from datapipe.errors import StateError, UsageError
+from datapipe.errors import DatapipeError, StateError, UsageError
 from datapipe.load.sources import NamedDataset
 from datapipe.order import History, Last, OrderSpec, Planned, Segment
 
@@ -30,9 +30,20 @@ class OpenSegment:
     segment: Segment
 
     def finish(self, *, num_batches: int, reason: Reason) -> None:
-        """Stores that the segment ended after so many of its batches."""
+        """Stores that the segment ended after so many of its batches.
+
+        Where that fails it warns, so as not to hide why the segment ended: the record stays open.
+        """
         end = SegmentEnd(next_batch=self.segment.first_batch + num_batches, reason=reason)
-        self.store.finish(self.run, self.number, end)
+        try:
+            self.store.finish(self.run, self.number, end)
+        except DatapipeError as error:
+            warnings.warn(
+                f"the end of run {self.run} at batch {end.next_batch} can't be recorded: {error}. "
+                "Lineage will say of its last batches that their delivery isn't known",
+                UserWarning,
+                stacklevel=2,
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,8 +12,9 @@ from torch.utils.data import IterableDataset, get_worker_info
 from datapipe.dataset.runs import run_places
 from datapipe.errors import StateError, UsageError
 from datapipe.load.block_check import BlockCheck
+from datapipe.load.delivery import Batch, Delivery, stream_limits
 from datapipe.load.gather import Gather
-from datapipe.load.labels import LABELS, Labels, TensorMaker
+from datapipe.load.labels import Labels
 from datapipe.load.passes import PassStart
 from datapipe.load.ranks import Ranks, resolve_ranks
 from datapipe.load.recording import OpenSegment, Reason, RunWriter, find_spec
@@ -39,44 +39,6 @@ from datapipe.order import (
 )
 
 __all__ = ["TokenStream"]
-
-Batch = dict[str, Any]
-"""`input_ids` and `labels` [batch_size, seq_len], `sample_end` int."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Delivery:
-    """How samples become what the stream yields."""
-
-    rows: int | None
-    "Rows of a batch on each rank; None: single samples."
-    labels: Labels
-    last: Last
-    dtype: torch.dtype
-    batches_per_step: int
-
-    def __post_init__(self) -> None:
-        if self.labels not in LABELS:
-            raise UsageError(f"labels={self.labels!r}: it is one of {', '.join(LABELS)}")
-        if self.last not in ("drop", "repeat"):
-            raise UsageError(f"last={self.last!r}: it is drop or repeat")
-        if self.rows is not None and self.rows < 1:
-            raise UsageError(f"batch_size={self.rows}: it is at least 1, or None")
-        if self.dtype not in (torch.int64, torch.int32):
-            raise UsageError(f"dtype={self.dtype}: token ids are torch.int64 or torch.int32")
-
-    def maker(self, gather: Gather) -> TensorMaker:
-        """Returns what makes tensors of the tokens that were gathered."""
-        return TensorMaker(gather.tokens, labels=self.labels, dtype=self.dtype)
-
-    def tensors(self, gather: Gather, batch: PlannedBatch, maker: TensorMaker) -> Batch:
-        """Returns a batch in tensors that nothing else writes."""
-        rows = batch.rows
-        gather.read(rows)
-        inputs, labels = maker.make(rows.num_pairs, is_short=rows.is_short)
-        if self.rows is None:
-            inputs, labels = inputs[0], labels[0]
-        return {"input_ids": inputs, "labels": labels, "sample_end": batch.sample_end}
 
 
 class TokenStream(IterableDataset[Batch]):
@@ -161,7 +123,7 @@ class TokenStream(IterableDataset[Batch]):
         self._split = split
         self._ranks = _ranks(dp_rank, dp_world_size)
         self._given_ranks = (dp_rank, dp_world_size)
-        self._delivery = _Delivery(
+        self._delivery = Delivery(
             rows=batch_size,
             labels=labels,
             last=last,
@@ -176,7 +138,7 @@ class TokenStream(IterableDataset[Batch]):
         self._asked_skips = tuple((int(first), int(end)) for first, end in skips)
         sources = choose_sources(self._named, split=split, mixture=mixture)
         self._index = ShardIndex(sources.parts, datasets=[item.dataset for item in self._named])
-        self._limits = _limits(mixture is not None, epochs, max_samples, max_tokens)
+        self._limits = stream_limits(mixture is not None, epochs, max_samples, max_tokens)
         self._open_order(
             build_spec(
                 sources,
@@ -336,7 +298,7 @@ class TokenStream(IterableDataset[Batch]):
             raise
         finally:
             files.close()
-            if record is not None and os.getpid() == process:
+            if record is not None and os.getpid() == process:  # not in a process forked meanwhile
                 record.finish(num_batches=num, reason=reason)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -408,19 +370,6 @@ class TokenStream(IterableDataset[Batch]):
         )
         self._start.note_recorded()
         return opened
-
-
-def _limits(
-    is_mixture: bool, epochs: int | None, max_samples: int | None, max_tokens: int | None
-) -> dict[str, int | None]:
-    if is_mixture and epochs is not None:
-        raise UsageError(
-            f"epochs={epochs} with a mixture: each source has epochs of its own, so the stream has "
-            "none; give max_samples or max_tokens"
-        )
-    if not is_mixture and epochs is None:
-        epochs = 1
-    return {"epochs": epochs, "max_samples": max_samples, "max_tokens": max_tokens}
 
 
 def _from_sample(segment: Segment, sample: int) -> Segment:

@@ -82,7 +82,7 @@ def test_a_record_id_of_several_documents_is_ambiguous(tmp_path: Path) -> None:
     repository = Repository(str(tmp_path / "small"))
     repository.create()
     commit_small(repository, small_draft(repository, {"web": [[3, 4]], "books": [[9, 2]]}))
-    with pytest.raises(UnknownReferenceError, match="2 documents have the record id r1: .*books"):
+    with pytest.raises(UnknownReferenceError, match=r"2 documents have the record id r1: .*books"):
         read_documents(repository.open(), doc="r1")
 
 
@@ -101,7 +101,7 @@ def test_no_text_is_shown_of_a_damaged_block(dataset: Dataset) -> None:
     path = Path(dataset.url) / "tokens" / digest[:2] / f"{digest}.bin"
     path.chmod(0o644)
     path.write_bytes(bytes(path.stat().st_size))
-    with pytest.raises(DamagedError, match="shard 0 of web .*block 0"):
+    with pytest.raises(DamagedError, match=r"shard 0 of web .*block 0"):
         read_documents(dataset)
 
 

@@ -215,7 +215,7 @@ def test_a_version_that_is_gone_is_named(own: Dataset, tmp_path: Path) -> None:
     take(own, 2, runs=runs)
     stranger = make_dataset(tmp_path / "stranger", {"web": [[[1, 2, 0]]]})
     Path(own.url).rename(tmp_path / "away")
-    with pytest.raises(UnknownReferenceError, match="run r read version 1 of .*own"):
+    with pytest.raises(UnknownReferenceError, match=r"run r read version 1 of .*own"):
         documents_of_batch(stranger, run="r", batch=0, runs=runs)
 
 
@@ -227,7 +227,9 @@ def test_a_version_that_is_gone_is_named(own: Dataset, tmp_path: Path) -> None:
     [
         pytest.param({"batch": 5}, "no batch 5: its last batch is 4, in step 4", id="batch"),
         pytest.param({"batch": -1}, "no batch -1", id="batch below 0"),
-        pytest.param({"batch": 0, "rank": 1}, "1 data-parallel ranks there and no rank 1", id="rank"),
+        pytest.param(
+            {"batch": 0, "rank": 1}, "1 data-parallel ranks there and no rank 1", id="rank"
+        ),
         pytest.param({"batch": 0, "run": "s"}, "no run s in .*runs there: r", id="run"),
     ],
 )

@@ -27,7 +27,7 @@ def test_memory_that_nobody_holds_is_used_again() -> None:
         pytest.param(lambda tensor: tensor[1, 1:], id="view"),
         pytest.param(lambda tensor: tensor.numpy(), id="array"),
         pytest.param(lambda tensor: tensor.detach().reshape(-1), id="detached"),
-        pytest.param(lambda tensor: torch.utils.dlpack.to_dlpack(tensor), id="dlpack"),
+        pytest.param(lambda tensor: tensor.__dlpack__(), id="dlpack"),
         pytest.param(lambda tensor: tensor.untyped_storage(), id="storage"),
     ],
 )

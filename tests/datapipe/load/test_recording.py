@@ -14,7 +14,7 @@ from datapipe.dataset import Dataset
 from datapipe.dataset.runs import RunStore
 from datapipe.errors import StateError, UsageError
 from datapipe.load import TokenStream
-from tiering.errors import AccessDeniedError
+from tiering.errors import AccessDeniedError, NoSpaceError
 from tiering.store import LocalFiles
 
 
@@ -197,3 +197,17 @@ def test_a_dataset_that_cannot_be_written_warns_and_records_here(
     resumed.load_state_dict(state)
     take(resumed, 1)
     assert firsts(RunStore.at(str(tmp_path / "datapipe-runs"))) == [(0, 0, 0), (2, 2, 8)]
+
+
+def test_an_end_that_cannot_be_recorded_warns(
+    own: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = iter(stream(own))
+    next(batches)
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise NoSpaceError("full")
+
+    monkeypatch.setattr(LocalFiles, "put", refuse)
+    with pytest.warns(UserWarning, match="end of run r at batch 1 can't be recorded"):
+        batches.close()  # type: ignore[attr-defined]
