@@ -123,7 +123,7 @@ def test_an_older_state_takes_the_place_of_what_came_after(own: Dataset) -> None
 
 def test_a_run_that_exists_is_not_begun_again(own: Dataset) -> None:
     take(stream(own), 2)
-    with pytest.raises(UsageError, match="run r is recorded .*load_state_dict.*another name"):
+    with pytest.raises(UsageError, match=r"run r is recorded .*load_state_dict.*another name"):
         next(iter(stream(own)))
 
 
@@ -147,7 +147,7 @@ def test_looking_at_the_first_batch_does_not_use_up_the_run(own: Dataset) -> Non
 def test_a_second_pass_of_a_recorded_stream_is_refused(own: Dataset) -> None:
     made = stream(own)
     list(made)
-    with pytest.raises(UsageError, match="to its end.*epochs="):
+    with pytest.raises(UsageError, match=r"to its end.*epochs="):
         next(iter(made))
 
 

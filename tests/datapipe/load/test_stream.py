@@ -132,7 +132,7 @@ def test_a_rank_that_changed_is_refused(streamed: Dataset, monkeypatch: pytest.M
     made = stream(streamed)
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(UsageError, match="rank 0 of 1 .*now this process is rank 1 of 2"):
+    with pytest.raises(UsageError, match=r"rank 0 of 1 .*now this process is rank 1 of 2"):
         next(iter(made))
 
 
