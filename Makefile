@@ -63,8 +63,8 @@ $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found; install one, or: make PYTHON=/path/to/python3 ..."; exit 1; }
 	@echo "== making the environment in $(VENV) with $$($(PYTHON) --version): 1-3 minutes, once"
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null \
-		|| { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install -q pip; } \
+		|| { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install -qq pip; } \
 		|| { rm -rf $(VENV); echo "$(PYTHON) can make no environment; on Debian or Ubuntu: apt install python3-venv"; exit 1; }
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 	@echo "== environment ready; it is used again next time"

@@ -6,7 +6,7 @@ answers for any sample number at once: nothing has to be read from the start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +15,18 @@ import numpy.typing as npt
 from datapipe.errors import OrderError
 from datapipe.order.epoch import SourceOrder
 from datapipe.order.mixture import MAX_SAMPLE, Mixture
-from datapipe.order.permutation import Int64s
+from datapipe.order.permutation import Int64s, unpermute
 from datapipe.order.samples import TokenRuns, samples_holding, token_runs
 from datapipe.order.spec import OrderSource, OrderSpec
+from datapipe.order.windows import (
+    EpochRows,
+    Windows,
+    groups_of,
+    lane_of_places,
+    lane_ranges,
+    rows_within,
+    windows_of,
+)
 
 __all__ = ["Order", "Places"]
 
@@ -57,13 +66,15 @@ class Order:
                 seed=spec.seed,
                 seq_len=spec.seq_len,
                 tail=spec.tail,
-                lanes=spec.lanes,
                 window_shards=spec.window_shards,
             )
             for index, (source, tokens) in enumerate(
                 zip(spec.sources, self._num_tokens, strict=True)
             )
         ]
+        self._totals = np.array([opened.num_samples for opened in self.sources], dtype=np.int64)
+        self._num_shards = np.array([s.num_shards for s in spec.sources], dtype=np.int64)
+        self._shards_from = [source.shards_from for source in spec.sources]
 
     @classmethod
     def open(cls, spec: OrderSpec, num_tokens: Mapping[str, npt.ArrayLike]) -> Order:
@@ -109,13 +120,19 @@ class Order:
         numbers = np.asarray(samples, dtype=np.int64).ravel()
         _check_range("sample number", numbers, end=MAX_SAMPLE)
         source, count = self.mixture.draw(numbers)
-        shard, sample, epoch = (np.empty_like(numbers) for _ in range(3))
-        drawn = count * self.spec.lanes + numbers % self.spec.lanes
-        for index, here in _groups(source):
-            opened = self.sources[index]
-            epoch[here], within = np.divmod(drawn[here], opened.num_samples)
-            relative, sample[here] = _read(opened, epoch[here], within, lanes=self.spec.lanes)
-            shard[here] = relative + self.spec.sources[index].shards_from
+        totals = self._totals[source]
+        epoch, within = np.divmod(count * self.spec.lanes + numbers % self.spec.lanes, totals)
+        steps, virtual = np.divmod(within, self.spec.lanes)
+        start, _ = lane_ranges(virtual, totals=totals, lanes=self.spec.lanes)
+        groups = self._epochs_of(source, epoch)
+        place = self._windows_of(groups, start + steps, virtual=virtual, totals=totals).shuffle(
+            start + steps
+        )
+        shard, sample = np.empty_like(place), np.empty_like(place)
+        for index, table, rows in groups:
+            position = table.position_of(place[rows])
+            shard[rows] = table.shards[position] + self._shards_from[index]
+            sample[rows] = place[rows] - table.ends[position]
         return Places(source, shard, sample, epoch, count)
 
     def inverse(
@@ -143,9 +160,15 @@ class Order:
             np.ascontiguousarray(value).ravel() for value in np.broadcast_arrays(*values)
         )
         _check_range("source index", sources, end=len(self.sources))
-        result = np.empty(sources.shape, dtype=np.int64)
-        for index, here in _groups(sources):
-            result[here] = self._numbers_of(index, shards[here], samples[here], epochs[here])
+        _check_range("epoch", epochs, end=1 << 63)
+        relative = self._checked_shards(sources, shards, samples)
+        result = np.full(sources.shape, -1, dtype=np.int64)
+        near = np.flatnonzero(epochs <= MAX_SAMPLE // self._totals[sources])
+        sources, epochs = sources[near], epochs[near]
+        drawn = epochs * self._totals[sources]
+        drawn += self._within(sources, epochs, relative[near], samples[near])
+        for index, rows in groups_of(sources):
+            result[near[rows]] = self.number(index, drawn[rows])
         return result
 
     def number(self, source: int, drawn: Int64s) -> Int64s:
@@ -156,7 +179,7 @@ class Order:
     def token_runs(self, places: Places) -> TokenRuns:
         """Returns the tokens of the samples at places inside their shards."""
         shard_tokens = np.empty_like(places.shard)
-        for index, here in _groups(places.source):
+        for index, here in groups_of(places.source):
             relative = places.shard[here] - self.spec.sources[index].shards_from
             shard_tokens[here] = self._num_tokens[index][relative]
         return token_runs(places.sample, num_tokens=shard_tokens, seq_len=self.spec.seq_len)
@@ -200,47 +223,70 @@ class Order:
         counts = self.mixture.counts_before(sample)
         lanes = np.arange(self.spec.lanes, dtype=np.int64)[:, None]
         last = np.where(counts > 0, (counts - 1) * self.spec.lanes + lanes, -1).max(axis=0)
-        sizes = np.array([opened.num_samples for opened in self.sources], dtype=np.int64)
-        return np.asarray(last // sizes + 1)
+        return np.asarray(last // self._totals + 1)
 
-    def _numbers_of(self, index: int, shards: Int64s, samples: Int64s, epochs: Int64s) -> Int64s:
-        opened = self.sources[index]
-        relative = self._relative(index, shards)
-        if np.any((samples < 0) | (samples >= opened.counts[relative])):
-            raise OrderError(self._no_sample(index, shards, samples))
-        _check_range("epoch", epochs, end=1 << 63)
-        result = np.full(epochs.shape, -1, dtype=np.int64)
-        reachable = np.flatnonzero(epochs < MAX_SAMPLE // opened.num_samples + 1)
-        within = _found(
-            opened,
-            epochs[reachable],
-            relative[reachable],
-            samples[reachable],
+    def _epochs_of(self, sources: Int64s, epochs: Int64s) -> list[EpochRows]:
+        """Returns the rows by source and epoch, with the tables of the epochs."""
+        return [
+            EpochRows(index, self.sources[index].epoch(epoch), rows_within(rows, inner))
+            for index, rows in groups_of(sources)
+            for epoch, inner in groups_of(epochs[rows])
+        ]
+
+    def _windows_of(
+        self, groups: list[EpochRows], places: Int64s, *, virtual: Int64s, totals: Int64s
+    ) -> Windows:
+        return windows_of(
+            groups,
+            places,
+            virtual=virtual,
+            totals=totals,
             lanes=self.spec.lanes,
+            window_shards=self.spec.window_shards,
         )
-        drawn = epochs[reachable] * opened.num_samples + within
-        result[reachable] = self.number(index, drawn)
-        return result
+
+    def _within(self, sources: Int64s, epochs: Int64s, shards: Int64s, samples: Int64s) -> Int64s:
+        """Returns the how-manieth of their epochs places are; shards from the source's first."""
+        totals, groups = self._totals[sources], self._epochs_of(sources, epochs)
+        keys = np.empty(shards.shape, dtype=np.uint64)
+        for _, table, rows in groups:
+            keys[rows] = table.shard_key
+        sizes = self._num_shards[sources]
+        position = unpermute(shards, sizes=sizes, keys=keys)
+        place = np.empty_like(samples)
+        for _, table, rows in groups:
+            place[rows] = table.ends[position[rows]] + samples[rows]
+        virtual = lane_of_places(place, totals=totals, lanes=self.spec.lanes)
+        start, _ = lane_ranges(virtual, totals=totals, lanes=self.spec.lanes)
+        windows = self._windows_of(groups, place, virtual=virtual, totals=totals)
+        return (windows.unshuffle(place) - start) * self.spec.lanes + virtual
+
+    def _checked_shards(self, sources: Int64s, shards: Int64s, samples: Int64s) -> Int64s:
+        """Returns shards counted from the first of their source; all places exist."""
+        relative = np.empty_like(shards)
+        for index, rows in groups_of(sources):
+            relative[rows] = self._relative(index, shards[rows])
+            counts = self.sources[index].counts[relative[rows]]
+            wrong = np.flatnonzero((samples[rows] < 0) | (samples[rows] >= counts))
+            if wrong.size:
+                raise OrderError(
+                    f"shard {shards[rows][wrong[0]]} of {self.spec.sources[index].name} has "
+                    f"{counts[wrong[0]]} samples of {self.spec.seq_len} tokens, and sample "
+                    f"{samples[rows][wrong[0]]} was asked for: it doesn't exist; samples count "
+                    "from 0"
+                )
+        return relative
 
     def _relative(self, index: int, shards: Int64s) -> Int64s:
         source = self.spec.sources[index]
-        if np.any((shards < source.shards_from) | (shards >= source.shards_to)):
+        wrong = np.flatnonzero((shards < source.shards_from) | (shards >= source.shards_to))
+        if wrong.size:
             raise OrderError(
                 f"source {source.name} has the shards {source.shards_from} up to "
-                f"{source.shards_to - 1} in this order, and shard {_outside(shards, source)} was "
+                f"{source.shards_to - 1} in this order, and shard {shards.ravel()[wrong[0]]} was "
                 "asked for: it is never drawn; look in the run whose spec holds it"
             )
         return shards - source.shards_from
-
-    def _no_sample(self, index: int, shards: Int64s, samples: Int64s) -> str:
-        source, opened = self.spec.sources[index], self.sources[index]
-        counts = opened.counts[shards - source.shards_from]
-        wrong = np.flatnonzero((samples < 0) | (samples >= counts))[0]
-        return (
-            f"shard {shards[wrong]} of {source.name} has {counts[wrong]} samples of "
-            f"{self.spec.seq_len} tokens, and sample {samples[wrong]} was asked for: it doesn't "
-            "exist; samples count from 0"
-        )
 
 
 def _tokens_of(source: OrderSource, num_tokens: Mapping[str, npt.ArrayLike]) -> Int64s:
@@ -264,56 +310,7 @@ def _tokens_of(source: OrderSource, num_tokens: Mapping[str, npt.ArrayLike]) -> 
     return tokens[source.shards_from : source.shards_to]
 
 
-def _read(
-    opened: SourceOrder, epochs: Int64s, within: Int64s, *, lanes: int
-) -> tuple[Int64s, Int64s]:
-    """Returns shard (from the source's first) and sample of the x-th samples of epochs."""
-    shard, sample = np.empty_like(within), np.empty_like(within)
-    lane_places, virtual_lanes = np.divmod(within, lanes)
-    for epoch, here in _groups(epochs):
-        table = opened.epoch(epoch)
-        virtual = virtual_lanes[here]
-        start, _ = table.range_of(virtual)
-        place = table.shuffle(virtual, start + lane_places[here])
-        position = table.position_of(place)
-        shard[here], sample[here] = table.shards[position], place - table.ends[position]
-    return shard, sample
-
-
-def _found(
-    opened: SourceOrder, epochs: Int64s, shards: Int64s, samples: Int64s, *, lanes: int
-) -> Int64s:
-    """Returns the inverse of `_read`: which x-th sample of its epoch each place is."""
-    within = np.empty_like(epochs)
-    for epoch, here in _groups(epochs):
-        table = opened.epoch(epoch)
-        place = table.ends[opened.position_of(shards[here], epoch=epoch)] + samples[here]
-        virtual = table.lane_of(place)
-        start, _ = table.range_of(virtual)
-        within[here] = (table.unshuffle(virtual, place) - start) * lanes + virtual
-    return within
-
-
-def _groups(values: Int64s) -> Iterator[tuple[int, Int64s | slice]]:
-    """Yields each different value, ascending, with its indexes (a slice if there is only one)."""
-    if values.size == 0:
-        return
-    if values.min() == values.max():
-        yield int(values[0]), slice(None)
-        return
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    for start, end in zip(starts, [*starts[1:], values.size], strict=True):
-        yield int(ordered[start]), order[start:end]
-
-
 def _check_range(what: str, values: Int64s, *, end: int) -> None:
     if values.size and (int(values.min()) < 0 or int(values.max()) >= end):
         wrong = int(values.min()) if int(values.min()) < 0 else int(values.max())
         raise OrderError(f"the {what} {wrong} doesn't exist: they run from 0 to {end - 1}")
-
-
-def _outside(shards: Int64s, source: OrderSource) -> int:
-    wrong = (shards < source.shards_from) | (shards >= source.shards_to)
-    return int(np.atleast_1d(shards)[np.flatnonzero(np.atleast_1d(wrong))[0]])

@@ -85,11 +85,11 @@ class Mixture:
         phase = int(np.searchsorted(self._from_sample, sample, side="right")) - 1
         return self._counts_in_phase(phase, self._base[phase], end=end)
 
-    def counts_of(self, source: int, lane: int) -> int:
-        """Returns how often a lane draws a source in all; MAX_SAMPLE where that has no end."""
+    def counts_of(self, source: int, lanes: Int64s) -> Int64s:
+        """Returns how often lanes draw a source in all; MAX_SAMPLE where that has no end."""
         if self._counts[-1][source] > 0:
-            return MAX_SAMPLE
-        return int(self._base[-1, lane, source])
+            return np.full_like(lanes, MAX_SAMPLE)
+        return np.asarray(self._base[-1, lanes, source])
 
     def drawn_sources(self, from_sample: int = 0) -> list[int]:
         """Returns the sources with a draw at or after a sample number, ascending."""

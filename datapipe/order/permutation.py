@@ -32,6 +32,8 @@ _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
+_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
+_FACTORS = (np.uint64(_FIRST), np.uint64(_SECOND))
 _COVERED = np.array([4**half_bits for half_bits in range(32)], dtype=np.uint64)
 _CHUNK = 1 << 16  # elements of a full shuffle worked on at a time: stays in the L2 cache
 
@@ -60,16 +62,16 @@ def scalar_key(seed: int, *parts: int) -> int:
     return key
 
 
-def vector_keys(key: int, *parts: Int64s, first: int) -> UInt64s:
+def vector_keys(key: int | UInt64s, *parts: Int64s, first: int) -> UInt64s:
     """Returns the keys of tuples whose parts from the `first`-th on (from 1) are arrays.
 
-    `key` is the `scalar_key` of the parts before.
+    `key` is the `scalar_key` of the parts before, one for all tuples or one for each.
     """
-    keys: UInt64s | np.uint64 = np.uint64(key)
+    keys = np.asarray(key, dtype=np.uint64)
     for i, part in enumerate(parts, start=first):
         mixed = _mix_in_place(part.astype(np.uint64) + np.uint64((_GOLDEN * i) & _MASK))
         keys = _mix_in_place(np.bitwise_xor(mixed, keys))
-    return np.asarray(keys)
+    return keys
 
 
 def permute(values: Int64s, *, sizes: Int64s, keys: int | UInt64s) -> Int64s:
@@ -97,12 +99,11 @@ def shuffled(size: int, *, key: int) -> npt.NDArray[np.int32]:
 
 
 def _mix_in_place(values: UInt64s) -> UInt64s:
-    scratch = np.empty_like(values)
-    for shift, factor in ((30, _FIRST), (27, _SECOND), (31, None)):
-        np.right_shift(values, shift, out=scratch)
-        np.bitwise_xor(values, scratch, out=values)
-        if factor is not None:
-            np.multiply(values, np.uint64(factor), out=values)
+    values ^= values >> _SHIFTS[0]
+    values *= _FACTORS[0]
+    values ^= values >> _SHIFTS[1]
+    values *= _FACTORS[1]
+    values ^= values >> _SHIFTS[2]
     return values
 
 

@@ -22,6 +22,7 @@ from datapipe.order.segment import Segment
 from datapipe.order.skips import Delivered
 from datapipe.order.slots import lane_major
 from datapipe.order.spec import OrderSpec
+from datapipe.order.windows import first_turns, lane_ranges
 
 __all__ = ["ShardUse", "hot_set_bytes", "lanes_of_ranks", "nodes_per_lane", "plan"]
 
@@ -192,38 +193,45 @@ def _epoch_start(order: Order, source: int, epoch: int, *, lanes: Int64s) -> int
 
 
 def _epoch_uses(order: Order, source: int, epoch: int, *, lanes: Int64s, start: int) -> _Uses:
-    per_lane = [_lane_uses(order, source, epoch, lane) for lane in lanes.tolist()]
-    shard, first, last = (np.concatenate(columns) for columns in zip(*per_lane, strict=True))
-    delivered = Delivered(order.spec.skips)
-    first = np.maximum(first, start)
-    keep = (last >= first) & (delivered.before(last + 1) > delivered.before(first))
-    return _Uses(shard[keep], first[keep], last[keep])
-
-
-def _lane_uses(order: Order, source: int, epoch: int, lane: int) -> _Uses:
-    """Returns the windows of a lane in an epoch, a row for every shard of every window."""
-    lanes, begin = order.spec.lanes, epoch * order.sources[source].num_samples
-    virtual = np.array([(lane - begin) % lanes], dtype=np.int64)
-    table = order.sources[source].epoch(epoch)
-    start, end = table.range_of(virtual)
-    if start == end or begin >= MAX_SAMPLE:
+    """Returns the windows of lanes in an epoch, a row for every shard of every window."""
+    begin = epoch * order.sources[source].num_samples
+    if begin >= MAX_SAMPLE:
         return _Uses(*np.empty((3, 0), dtype=np.int64))
-    borders = table.position_of(np.append(start, end - 1))
-    positions = np.arange(borders[0], borders[1] + 1, dtype=np.int64)
-    positions = positions[table.ends[positions + 1] > table.ends[positions]]
-    windows = table.windows(virtual, positions)
-    counts = (
-        begin + (np.stack([windows.start, windows.end - 1]) - start) * lanes + virtual
-    ) // lanes
-    left = order.mixture.counts_of(source, lane)
+    shard, counts, lanes = _windows_read(order, source, epoch, lanes=lanes)
+    left = order.mixture.counts_of(source, lanes)
     live = np.flatnonzero(counts[0] < left)
+    shard, lanes = shard[live], lanes[live]
     first, last = (
-        order.mixture.number(source, lanes=np.full_like(live, lane), counts=np.minimum(c, left - 1))
-        for c in counts[:, live]
+        order.mixture.number(source, lanes=lanes, counts=np.minimum(count, left - 1)[live])
+        for count in counts
     )
     last = np.where(last < 0, MAX_SAMPLE - 1, last)
-    keep = first >= 0
-    return _Uses(table.shards[positions[live]].astype(np.int64)[keep], first[keep], last[keep])
+    delivered, from_start = Delivered(order.spec.skips), np.maximum(first, start)
+    keep = (first >= 0) & (last >= from_start)
+    keep &= delivered.before(last + 1) > delivered.before(from_start)
+    return _Uses(shard[keep], from_start[keep], last[keep])
+
+
+def _windows_read(
+    order: Order, source: int, epoch: int, *, lanes: Int64s
+) -> tuple[Int64s, Int64s, Int64s]:
+    """Returns shard, first and last count [2, rows] of its window, and lane."""
+    table, total = order.sources[source].epoch(epoch), order.sources[source].num_samples
+    virtual = (lanes - epoch * total) % order.spec.lanes
+    start, end = lane_ranges(virtual, totals=total, lanes=order.spec.lanes)
+    borders = table.position_of(start)
+    num = np.where(start < end, table.position_of(end - 1) - borders + 1, 0)
+    rows = np.repeat(np.arange(lanes.size), num)
+    positions = np.arange(rows.size) - np.repeat(np.cumsum(num) - num - borders, num)
+    held = np.flatnonzero(table.ends[positions + 1] > table.ends[positions])
+    rows, positions = rows[held], positions[held]
+    turn = first_turns(virtual, window_shards=order.spec.window_shards)
+    _, opens, closes = table.window_bounds(
+        positions, start=start[rows], end=end[rows], turn=turn[rows]
+    )
+    steps = np.stack([opens, closes - 1]) - start[rows]
+    drawn = epoch * total + steps * order.spec.lanes + virtual[rows]
+    return table.shards[positions].astype(np.int64), drawn // order.spec.lanes, lanes[rows]
 
 
 def _joined(*parts: _Uses) -> _Uses:
@@ -233,8 +241,11 @@ def _joined(*parts: _Uses) -> _Uses:
     shard, first, last = shard[order], first[order], last[order]
     if shard.size == 0:
         return _Uses(shard, first, last)
-    latest = _running_max(last, np.r_[True, shard[1:] != shard[:-1]])
-    opens = np.r_[True, (shard[1:] != shard[:-1]) | (first[1:] > latest[:-1])]
+    other = np.r_[True, shard[1:] != shard[:-1]]
+    if not np.any((first[1:] <= last[:-1]) & ~other[1:]):
+        return _Uses(shard, first, last)
+    latest = _running_max(last, other)
+    opens = other | np.r_[True, first[1:] > latest[:-1]]
     closes = np.r_[opens[1:], True]
     return _Uses(shard[opens], first[opens], latest[closes])
 

@@ -61,7 +61,7 @@ def demo(
 ) -> None:
     """Run the main job on the files of this Python installation, end to end, in about a minute."""
     started = time.monotonic()
-    with _folder(out) as folder:
+    with _folder(out.resolve() if out is not None else None) as folder:
         story = _Story(folder, quiet=as_json)
         result = story.run()
         result["seconds"] = round(time.monotonic() - started, 1)
@@ -74,7 +74,7 @@ def _folder(out: Path | None) -> Iterator[Path]:
     if out is None:
         folder = Path(tempfile.mkdtemp(prefix="datapipe-demo-"))
         try:
-            yield folder
+            yield folder.resolve()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return
@@ -92,7 +92,7 @@ class _Story:
         self._quiet = quiet
         self._console = stderr_console()
         self._started = time.monotonic()
-        self._dataset = folder / "dataset"
+        self._dataset = folder / "dataset"  # absolute: a recipe's paths are relative to it
         self._tokenizer = folder / "tokenizer.json"
 
     def run(self) -> dict[str, Any]:

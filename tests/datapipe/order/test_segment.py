@@ -75,6 +75,18 @@ def test_batches_are_groups_of_delivered_samples(run: Run) -> None:
 
 @settings(deadline=None)
 @given(runs())
+def test_many_batches_at_once_are_the_same(run: Run) -> None:
+    batches, first = run.batches(), run.segment.first_batch
+    numbers = range(first, first + len(run.plain()))
+    for rank in range(run.segment.dp_world_size if numbers else 0):
+        rows, ends = batches.many_rank_samples(numbers, dp_rank=rank)
+        alone = [batches.rank_samples(b, dp_rank=rank).tolist() for b in numbers]
+        assert rows.tolist() == alone
+        assert ends.tolist() == [batches.sample_end(b) for b in numbers]
+
+
+@settings(deadline=None)
+@given(runs())
 def test_batch_and_rank_of_a_sample_are_where_it_is_delivered(run: Run) -> None:
     batches, first = run.batches(), run.segment.first_batch
     found, ranks = batches.batch_of(range(210)), batches.rank_of(range(210))
