@@ -107,7 +107,7 @@ def test_all_formats_give_the_same_content(tmp_path: Path, tokenizer_path: Path)
     write_jsonl(tmp_path / "plain" / "a.jsonl", texts)
     for name in ("gzip", "zstd", "parquet", "folder"):
         (tmp_path / name).mkdir()
-    (tmp_path / "gzip" / "a.jsonl.gz").write_bytes(gzip.compress(lines))
+    (tmp_path / "gzip" / "a.jsonl.gz").write_bytes(gzip.compress(lines, mtime=0))
     (tmp_path / "zstd" / "a.jsonl.zst").write_bytes(zstandard.compress(lines))
     pq.write_table(pa.table({"text": texts}), tmp_path / "parquet" / "a.parquet", row_group_size=30)
     for number, text in enumerate(texts):
@@ -303,7 +303,7 @@ def test_bad_records_are_quarantined_and_counted(tmp_path: Path, tokenizer_path:
 
 def test_a_cut_gzip_gives_its_whole_records(tmp_path: Path, tokenizer_path: Path) -> None:
     lines = "".join(json.dumps({"text": text}) + "\n" for text in make_texts(500)).encode()
-    packed = gzip.compress(lines)
+    packed = gzip.compress(lines, mtime=0)
     (tmp_path / "a.jsonl.gz").write_bytes(packed[: len(packed) * 6 // 10])
     report = build([tmp_path / "a.jsonl.gz"], tokenizer_path, tmp_path / "ds")
     texts = decoded(open_dataset(str(tmp_path / "ds")))
