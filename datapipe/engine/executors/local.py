@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -29,9 +30,17 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _ignore_interrupts() -> None:
-    """Leaves Ctrl-C to the parent, which ends the workers in order."""
+def _start_worker() -> None:
+    """Leaves Ctrl-C to the parent, which ends the workers in order; ends with a killed parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)  # what is half-done has no name yet
 
 
 class LocalExecutor:
@@ -82,7 +91,7 @@ class LocalExecutor:
             self._pool = ProcessPoolExecutor(
                 self.workers,
                 mp_context=multiprocessing.get_context("spawn"),
-                initializer=_ignore_interrupts,
+                initializer=_start_worker,
             )
         return self._pool
 

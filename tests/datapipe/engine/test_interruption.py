@@ -129,6 +129,36 @@ def _die(number: int) -> int:
     return number
 
 
+def test_workers_end_with_a_killed_build(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(_PARENT)
+    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    worker = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    for _ in range(100):
+        if not Path(f"/proc/{worker}").exists():
+            return
+        time.sleep(0.1)
+    pytest.fail(f"worker {worker} outlives its build")
+
+
+_PARENT = """
+import os, time
+from datapipe.engine.executors import LocalExecutor
+
+def pid(_):
+    return os.getpid()
+
+if __name__ == "__main__":
+    results = list(LocalExecutor(2).map(pid, [1, 2]))
+    print(results[0][1], flush=True)
+    time.sleep(60)
+"""
+
+
 def test_results_come_with_their_task_numbers() -> None:
     executor = LocalExecutor(2)
     assert sorted(executor.map(_double, list(range(9)))) == [(n, 2 * n) for n in range(9)]
