@@ -14,9 +14,9 @@ from datapipe.read import FileRange, plan_ranges
 
 __all__ = ["UNIT_BYTES", "Unit", "group_ranges", "plan_units"]
 
-UNIT_BYTES = 8 << 20
-"""Unpacked bytes a unit aims at: small enough that workers share even 30 MB of text evenly, large
-enough that starting one and making it durable (some 10 ms) doesn't show."""
+UNIT_BYTES = 4 << 20
+"""Unpacked bytes a unit aims at: small enough that two workers share 20 MB of text evenly, large
+enough that making it durable (some 50 ms) is a few percent of tokenizing it (1 to 2 s)."""
 PACKED_TO_TEXT = 3
 """Text packs to about a third (zstd and gzip on books, manual pages and documentation)."""
 UNIT_RANGES = 2_000
