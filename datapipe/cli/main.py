@@ -5,28 +5,58 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, NoReturn
 
 import typer
 
 from datapipe import __version__
-from datapipe.cli import build, demo, inspect, lineage, tokenizer
 from datapipe.cli.output import stderr_console
-from datapipe.errors import DatapipeError
-from datapipe_tokenizers.errors import TokenizerError
 from tiering.errors import NoSpaceError, StoreURLError, TieringError
 
-__all__ = ["app", "main"]
+__all__ = ["application", "main"]
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
-app = typer.Typer(
-    name="datapipe",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+_HOMES = {
+    "demo": "demo",
+    "init": "build",
+    "build": "build",
+    "append": "build",
+    "show": "inspect",
+    "log": "inspect",
+    "verify": "inspect",
+    "read": "inspect",
+    "lineage": "lineage",
+    "tokenizer": "tokenizer",
+}
+"""Command -> the module that has it, in the order of the help."""
+
+
+def application(words: Sequence[str]) -> typer.Typer:
+    """Returns the application with the commands that `words` may mean.
+
+    The engine's libraries take half a second to import, so only the module of the command that
+    is named is loaded; for help, or a name that isn't known, all are.
+    """
+    app = typer.Typer(
+        name="datapipe",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for module in _modules(words):
+        import_module(f"datapipe.cli.{module}").register(app)
+    return app
+
+
+def _modules(words: Sequence[str]) -> list[str]:
+    first = words[0] if words else ""
+    if first == "--version":
+        return []
+    return [_HOMES[first]] if first in _HOMES else list(dict.fromkeys(_HOMES.values()))
 
 
 def _show_version(value: bool) -> None:
@@ -35,8 +65,7 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def options(
+def _options(
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
@@ -44,13 +73,6 @@ def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
 ) -> None:
     """Raw documents to versioned token shards to training batches, with lineage."""
-
-
-demo.register(app)
-build.register(app)
-inspect.register(app)
-lineage.register(app)
-tokenizer.register(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -61,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(words: list[str], *, debug: bool) -> int:
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(application(words))
     try:
         return int(command.main(words, prog_name="datapipe", standalone_mode=False) or 0)
     except (KeyboardInterrupt, typer.Abort):
@@ -89,8 +111,9 @@ def _is_usage(error: Exception) -> bool:
 def _explain(error: Exception) -> tuple[str, int]:
     """Returns the one line that a user reads of an error, and the exit code."""
     text = " ".join(str(error).split())
-    if isinstance(error, DatapipeError | TokenizerError):
-        return text, error.exit_code
+    code = getattr(error, "exit_code", None)  # datapipe's and the tokenizers' errors have one
+    if isinstance(code, int):
+        return text, code
     if isinstance(error, NoSpaceError):
         return f"{text}. Free some space and run the same command again: it goes on where it was", 3
     if isinstance(error, StoreURLError):

@@ -29,7 +29,7 @@ from datapipe.dataset import (
 from datapipe.engine import merge
 from datapipe.engine.append import known_documents, skip_known
 from datapipe.engine.code import environment
-from datapipe.engine.encode_unit import TokenizerFiles
+from datapipe.engine.encode_unit import TokenizerFiles, keep_tokenizer
 from datapipe.engine.executors import Executor, LocalExecutor
 from datapipe.engine.executors.local import available_cores
 from datapipe.engine.ledger import Ledger, add_up, check_guards
@@ -240,7 +240,9 @@ class _Build:
         for name, data in files.items():
             self._work.put_bytes(piece, name, memoryview(data))
         self._passes.used.add(piece)
-        return TokenizerFiles(piece, tuple(sorted(files)), self._tokenizer.eos_id)
+        named = TokenizerFiles(piece, tuple(sorted(files)), self._tokenizer.eos_id)
+        keep_tokenizer(named, self._tokenizer)
+        return named
 
     @property
     def _shard_tokens(self) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ __all__ = [
     "EncodeTask",
     "TokenizerFiles",
     "encode_unit",
+    "keep_tokenizer",
 ]
 
 TOKENS = "tokens.bin"
@@ -111,10 +111,20 @@ def _kept(documents: pa.Table, removed: bytes) -> pa.Table:
     return documents.filter(pa.array(bits == 0))
 
 
-@lru_cache(maxsize=1)
+_LOADED: dict[TokenizerFiles, Tokenizer] = {}  # the last one this process used
+
+
+def keep_tokenizer(files: TokenizerFiles, tokenizer: Tokenizer) -> None:
+    """Lets the tasks that run in this process use a tokenizer that is loaded already."""
+    _LOADED.clear()
+    _LOADED[files] = tokenizer
+
+
 def _tokenizer(work: Work, files: TokenizerFiles) -> Tokenizer:
-    contents = {name: work.get_bytes(files.piece, name) for name in files.names}
-    return load_files(contents, eos=files.eos)
+    if files not in _LOADED:
+        contents = {name: work.get_bytes(files.piece, name) for name in files.names}
+        keep_tokenizer(files, load_files(contents, eos=files.eos))
+    return _LOADED[files]
 
 
 def _store(

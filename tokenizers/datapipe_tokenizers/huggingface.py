@@ -68,6 +68,9 @@ class HuggingFaceFile:
     data: bytes
     """The file."""
 
+    tokenizer: HFTokenizer
+    """As loaded; encoders share it, with everything off that would change or cut a document."""
+
     ids: Mapping[str, int]
     """Every token's text as the file has it -> id."""
 
@@ -87,7 +90,7 @@ class HuggingFaceFile:
             TokenizerFormatError: not JSON, or not a tokenizer.
         """
         config = _parse_config(data)
-        tokenizer = _load(data)
+        tokenizer = _as_plain_text(_load(data))
         ids = tokenizer.get_vocab(with_added_tokens=True)
         added = tokenizer.get_added_tokens_decoder()
         byte_level = _is_byte_level(config)
@@ -97,6 +100,7 @@ class HuggingFaceFile:
         specials = {token.content: n for n, token in sorted(added.items()) if token.special}
         return cls(
             data=data,
+            tokenizer=tokenizer,
             ids=ids,
             added={token.content: number for number, token in added.items()},
             unknown_id=_unknown_id(config["model"], ids),
@@ -130,8 +134,7 @@ class HuggingFaceEncoder:
         self._threads = threads
         self._batch_bytes = batch_bytes
         hidden = reserved & (file.added.keys() - file.vocabulary.specials.keys())
-        data = _dump(mark_special(_parse_config(file.data), hidden)) if hidden else file.data
-        self._tokenizer = _as_plain_text(_load(data))
+        self._tokenizer = _with_special(file.data, hidden) if hidden else file.tokenizer
         self._is_reserved = np.zeros(file.vocabulary.max_id + 1, dtype=np.bool_)
         self._is_reserved[[file.ids[name] for name in reserved]] = True
         if file.unknown_id is not None:
@@ -253,6 +256,11 @@ def _load(data: bytes) -> HFTokenizer:
             "Check that the file is complete, or upgrade `tokenizers`"
         ) from error
     return tokenizer
+
+
+def _with_special(data: bytes, names: frozenset[str]) -> HFTokenizer:
+    """Loads the tokenizer anew with the added tokens called `names` special."""
+    return _as_plain_text(_load(_dump(mark_special(_parse_config(data), names))))
 
 
 def _as_plain_text(tokenizer: HFTokenizer) -> HFTokenizer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,7 +65,14 @@ def _byte_alphabet() -> dict[str, int]:
     return alphabet | {chr(256 + place): byte for place, byte in enumerate(others)}
 
 
-_BYTE_OF = _byte_alphabet()
+def _translation() -> dict[int, int]:
+    """Code point -> byte, for `str.translate`; what isn't in the alphabet becomes no byte."""
+    others = {code: _NO_BYTE for code in range(256)}
+    return others | {ord(char): byte for char, byte in _byte_alphabet().items()}
+
+
+_NO_BYTE = 0xFFFF
+_TO_BYTES = _translation()
 
 
 def piece_bytes(piece: str, *, byte_level: bool) -> bytes:
@@ -74,7 +82,6 @@ def piece_bytes(piece: str, *, byte_level: bool) -> bytes:
     is literal, as added tokens are.
     """
     if byte_level:
-        numbers = [_BYTE_OF.get(char, -1) for char in piece]
-        if min(numbers, default=0) >= 0:
-            return bytes(numbers)
+        with suppress(UnicodeEncodeError):
+            return piece.translate(_TO_BYTES).encode("latin-1")
     return piece.encode("utf-8", "surrogatepass")

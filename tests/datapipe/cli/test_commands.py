@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from datapipe.cli.main import app, main
+from datapipe.cli.main import application, main
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -243,7 +243,7 @@ def _commands(command: Any, name: str = "datapipe") -> list[tuple[str, Any]]:
     ]
 
 
-ALL_COMMANDS = _commands(typer.main.get_command(app))
+ALL_COMMANDS = _commands(typer.main.get_command(application([])))
 
 
 @pytest.mark.parametrize(("name", "command"), ALL_COMMANDS, ids=[name for name, _ in ALL_COMMANDS])
@@ -262,6 +262,21 @@ def test_every_command_that_prints_takes_json() -> None:
         if "--json" not in {word for option in command.params for word in option.opts}
     ]
     assert lacking == []
+
+
+@pytest.mark.parametrize("name", [name.split()[1] for name, _ in ALL_COMMANDS])
+def test_a_command_is_there_without_the_others(name: str) -> None:
+    alone = typer.main.get_command(application([name]))
+    assert name in alone.commands  # type: ignore[attr-defined]
+
+
+def test_the_version_needs_no_heavy_import() -> None:
+    code = (
+        "import sys; from datapipe.cli.main import _run; _run(['--version'], debug=False); "
+        "print(sorted({'numpy', 'pyarrow', 'pydantic', 'tokenizers'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1:] == ["[]"]
 
 
 def test_the_console_script_runs() -> None:
