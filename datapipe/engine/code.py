@@ -8,6 +8,8 @@ from functools import cache
 from importlib import metadata, resources
 from importlib.resources.abc import Traversable
 
+from datapipe import __version__
+
 __all__ = ["code_digest", "environment"]
 
 _CODE = (
@@ -21,7 +23,7 @@ _CODE = (
     "datapipe.read",
     "datapipe_tokenizers",
 )
-_LIBRARIES = ("datapipe-train", "msgspec", "numpy", "pyarrow", "tokenizers", "zstandard")
+_LIBRARIES = ("msgspec", "numpy", "pyarrow", "tokenizers", "zstandard")
 
 
 @cache
@@ -44,7 +46,7 @@ def _add_folder(digest: hashlib._Hash, folder: Traversable) -> None:
 @cache
 def environment() -> dict[str, str]:
     """Returns the versions that results depend on: an allow-list, never environment variables."""
-    found = {"python": platform.python_version()}
+    found = {"datapipe": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         try:
             found[name] = metadata.version(name)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from datapipe.dedup import key_words
 from datapipe.order.permutation import mix
 
 __all__ = ["RowRange", "ShardPlan", "document_order", "plan_shards", "shuffle_keys"]
@@ -47,15 +48,8 @@ class ShardPlan:
 
 def shuffle_keys(content_hashes: pa.Array, *, seed: int) -> UInt64:
     """Returns the keyed hash of each 16-byte content hash that orders a source's documents."""
-    words = hash_words(content_hashes)
+    words = key_words(content_hashes)
     return mix(mix(words[:, 0] ^ np.uint64(mix(seed))) ^ words[:, 1])
-
-
-def hash_words(hashes: pa.Array) -> UInt64:
-    """Returns 16-byte hashes as [n, 2] big-endian words: ordering words orders the bytes."""
-    offset = hashes.offset * 16
-    data = np.frombuffer(hashes.buffers()[1], dtype=np.uint8, count=len(hashes) * 16, offset=offset)
-    return data.view(">u8").astype(np.uint64).reshape(-1, 2)
 
 
 def document_order(table: pa.Table) -> Int64:

@@ -15,7 +15,7 @@ from datapipe.engine.code import code_digest, environment
 from datapipe.engine.encode_unit import ORDER, EncodeTask, TokenizerFiles, encode_unit
 from datapipe.engine.executors import Executor
 from datapipe.engine.layout import plan_shards
-from datapipe.engine.scan import ScanTask, scan_unit
+from datapipe.engine.scan import ScanTask, part_piece, scan_unit
 from datapipe.engine.shard_task import ShardTask, write_shard
 from datapipe.engine.sources import SourceInputs
 from datapipe.engine.survivors import Removal, ScannedUnit, remove_duplicates, remove_known
@@ -40,7 +40,7 @@ Task = TypeVar("Task", bound=_Task)
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """A unit, where its documents lie, and its record."""
+    """One part of a unit, where its documents lie, and its record."""
 
     unit: Unit
     piece: Piece
@@ -64,7 +64,7 @@ class Passes:
         stages: StageList,
         compare: bool,
     ) -> list[Scanned]:
-        """Reads every unit; `digests` are the files' SHA-256 by path."""
+        """Reads every unit; returns their parts. `digests` are the files' SHA-256 by path."""
         tasks = [
             self._scan_task(source, unit, digests, stages, compare)
             for source in sources
@@ -72,10 +72,13 @@ class Passes:
         ]
         sizes = [task.unit.num_bytes for task in tasks]
         records = self._run("read and clean", scan_unit, tasks, sizes, "bytes")
-        return [
-            Scanned(task.unit, task.piece, record)
+        scanned = [
+            Scanned(task.unit, part_piece(task.piece, number), part)
             for task, record in zip(tasks, records, strict=True)
+            for number, part in enumerate(record["parts"])
         ]
+        self.used.update(item.piece for item in scanned)
+        return scanned
 
     def _scan_task(
         self,

@@ -112,8 +112,8 @@ class Request:
 
     def _like(self, base: Dataset) -> Recipe:
         recorded: Mapping[str, Any] = base.manifest.recipe
-        fields = Fields(text=self.text_field or "text")
-        entry = Input(source=self._source(base), paths=list(self.inputs), fields=fields)
+        source = self._source(base)
+        entry = Input(source=source, paths=list(self.inputs), **self._settings(base, source))
         tokenize = {**recorded["tokenize"], "tokenizer": None}
         return Recipe(
             name=recorded["name"],
@@ -123,6 +123,24 @@ class Request:
             output=Output.model_validate(recorded["output"]),
             guards=Guards.model_validate(recorded["guards"]),
         )
+
+    def _settings(self, base: Dataset, source: str) -> dict[str, Any]:
+        """Returns fields, format and licence as the source was read before; defaults of a new one.
+
+        The format is the user's to find out anew: it is seen from name and content.
+        """
+        known = [e for e in base.manifest.recipe["inputs"] if e["source"] == source]
+        settings = [{"fields": e["fields"], "licence": e["licence"]} for e in known]
+        if any(other != settings[0] for other in settings[1:]):
+            raise UsageError(
+                f"the inputs of source {source} in {base.url} were read with different fields or "
+                "licences, so it isn't clear which the new ones have; append with a recipe"
+            )
+        given = settings[0] if settings else {"fields": {}, "licence": None}
+        fields = Fields.model_validate(given["fields"])
+        if self.text_field is not None:
+            fields = fields.model_copy(update={"text": self.text_field})
+        return {"fields": fields, "licence": given["licence"]}
 
     def _source(self, base: Dataset) -> str:
         names = [source.name for source in base.sources]

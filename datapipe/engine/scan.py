@@ -1,7 +1,7 @@
 """The first pass over a unit: read, the stages before the first global one, hashes.
 
-Leaves in the work folder the documents that are still in, the keys that deduplication compares, the
-rows that went out and why, and the records that could not be read.
+Leaves in the work folder, part by part, the documents that are still in, the keys that
+deduplication compares, the rows that went out and why, and the records that could not be read.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,16 +19,27 @@ from datapipe.dedup import comparison_keys
 from datapipe.documents import DOCUMENTS
 from datapipe.engine.units import Unit
 from datapipe.engine.work import Piece, Work
-from datapipe.errors import ResumableError
-from datapipe.read import FileRange, read_range
+from datapipe.read import FileRange, ReadResult, read_range
 from datapipe.recipe import Fields
 
-__all__ = ["BAD", "DOCUMENTS_NAME", "KEYS", "LEFT", "ScanTask", "apply_stages", "scan_unit"]
+__all__ = [
+    "BAD",
+    "DOCUMENTS_NAME",
+    "KEYS",
+    "LEFT",
+    "ScanTask",
+    "apply_stages",
+    "part_piece",
+    "scan_unit",
+]
 
 DOCUMENTS_NAME = "documents.arrow"
 KEYS = "keys.arrow"
 LEFT = "left.arrow"
 BAD = "bad.arrow"
+
+PART_BYTES = 16 << 20
+"""Text and metadata of one part, about."""
 
 _KEY_COLUMNS = ["content_hash", "source_file", "source_offset", "source_length", "doc_id"]
 
@@ -54,44 +64,69 @@ class ScanTask:
 
 
 @dataclass(slots=True)
-class _Scan:
-    """What one unit gave so far."""
+class _Part:
+    """What a stretch of one unit gave."""
 
+    number: int
     documents: list[pa.RecordBatch] = field(default_factory=list)
     left: list[pa.Table] = field(default_factory=list)
     bad: list[pa.Table] = field(default_factory=list)
     files: dict[str, dict[str, int | bool]] = field(default_factory=dict)
+    num_bytes: int = 0
+
+    def counts(self, file: str) -> dict[str, int | bool]:
+        """Returns the counts of one file, to be added to."""
+        nothing: dict[str, int | bool] = {"records": 0, "blank_lines": 0, "truncated": False}
+        return self.files.setdefault(file, nothing)
+
+
+def part_piece(piece: Piece, number: int) -> Piece:
+    """Returns where one part of a scanned unit lies."""
+    return Piece(piece.stage, f"{piece.key}-{number:06d}")
 
 
 def scan_unit(task: ScanTask) -> dict[str, Any]:
-    """Returns the unit's record, doing the work unless it is finished already."""
+    """Returns the unit's record, doing the work unless it is finished already.
+
+    Its "parts" are records of one part each, of about PART_BYTES of text: a compressed file is one
+    unit whatever its size, and its parts bound the memory of this pass and are what the next one
+    shares between workers.
+    """
     record = task.work.record(task.piece)
     return record if record is not None else _scan(task)
 
 
 def _scan(task: ScanTask) -> dict[str, Any]:
-    scan = _Scan()
     stages = [document_stage(name, options) for name, options in task.stages]
-    before = _stamps(task.unit)
+    parts = []
+    part = _Part(0)
     for piece in task.unit.ranges:
-        _scan_range(task, piece, stages, scan)
-    _check_unchanged(before, _stamps(task.unit))
-    return _store(task, scan)
+        for result in _read(task, piece):
+            _take(part, piece.file.relative, result, stages)
+            if part.num_bytes >= PART_BYTES:
+                parts.append(_store(task, part))
+                part = _Part(part.number + 1)
+    parts.append(_store(task, part))
+    record = {"parts": parts}
+    task.work.finish(task.piece, record)
+    return record
 
 
-def _scan_range(task: ScanTask, piece: FileRange, stages: Sequence[Stage], scan: _Scan) -> None:
-    seen = scan.files.setdefault(
-        piece.file.relative, {"records": 0, "blank_lines": 0, "truncated": False}
-    )
-    results = read_range(piece, source=task.unit.source, fields=task.fields, licence=task.licence)
-    for result in results:
-        seen["blank_lines"] += result.blank_lines
-        seen["truncated"] |= result.truncated
-        seen["records"] += result.num_records
-        if result.quarantined.num_rows:
-            scan.bad.append(result.quarantined)
-        if result.batch is not None:
-            scan.documents.extend(apply_stages(result.batch, stages, scan.left))
+def _read(task: ScanTask, piece: FileRange) -> Iterator[ReadResult]:
+    return read_range(piece, source=task.unit.source, fields=task.fields, licence=task.licence)
+
+
+def _take(part: _Part, file: str, result: ReadResult, stages: Sequence[Stage]) -> None:
+    counts = part.counts(file)
+    counts["blank_lines"] += result.blank_lines
+    counts["truncated"] |= result.truncated
+    counts["records"] += result.num_records
+    if result.quarantined.num_rows:
+        part.bad.append(result.quarantined)
+        part.num_bytes += result.quarantined.nbytes
+    if result.batch is not None:
+        part.num_bytes += result.batch.nbytes
+        part.documents.extend(apply_stages(result.batch, stages, part.left))
 
 
 def apply_stages(
@@ -106,24 +141,23 @@ def apply_stages(
         yield batch
 
 
-def _store(task: ScanTask, scan: _Scan) -> dict[str, Any]:
-    documents = plain(pa.Table.from_batches(scan.documents, schema=DOCUMENTS))
-    left = plain(concat(scan.left, DROPPED))
-    bad = plain(concat(scan.bad, QUARANTINE))
-    task.work.put_table(task.piece, DOCUMENTS_NAME, documents)
-    task.work.put_table(task.piece, LEFT, left)
-    task.work.put_table(task.piece, BAD, bad)
+def _store(task: ScanTask, part: _Part) -> dict[str, Any]:
+    piece = part_piece(task.piece, part.number)
+    documents = plain(pa.Table.from_batches(part.documents, schema=DOCUMENTS))
+    left = plain(concat(part.left, DROPPED))
+    bad = plain(concat(part.bad, QUARANTINE))
+    task.work.put_table(piece, DOCUMENTS_NAME, documents)
+    task.work.put_table(piece, LEFT, left)
+    task.work.put_table(piece, BAD, bad)
     if task.compare:
         keys = documents.select(_KEY_COLUMNS).append_column("key", _compared(documents))
-        task.work.put_table(task.piece, KEYS, keys)
-    record = {
-        "files": scan.files,
+        task.work.put_table(piece, KEYS, keys)
+    return {
+        "files": part.files,
         "rows": documents.num_rows,
         "dropped": count_rules(left),
         "quarantined": count_values(bad["error"]),
     }
-    task.work.finish(task.piece, record)
-    return record
 
 
 def _compared(documents: pa.Table) -> pa.ChunkedArray:
@@ -158,20 +192,3 @@ def count_rules(left: pa.Table) -> dict[str, int]:
     """Returns how many documents each "stage.rule" removed."""
     pairs = zip(left["stage"].to_pylist(), left["rule"].to_pylist(), strict=True)
     return dict(sorted(Counter(f"{stage}.{rule}" for stage, rule in pairs).items()))
-
-
-def _stamps(unit: Unit) -> dict[str, tuple[int, int]]:
-    paths = sorted({piece.file.path for piece in unit.ranges})
-    stats = {path: Path(path).stat() for path in paths}
-    return {path: (found.st_size, found.st_mtime_ns) for path, found in stats.items()}
-
-
-def _check_unchanged(
-    before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]
-) -> None:
-    changed = [path for path, stamp in before.items() if after[path] != stamp]
-    if changed:
-        raise ResumableError(
-            f"{changed[0]} changed while it was read; what was read of it is not used. "
-            "Run the same command again when nothing writes to it"
-        )

@@ -18,19 +18,10 @@ from datapipe.read import (
 )
 from datapipe.recipe import Fields, Input
 
-__all__ = ["SourceFile", "SourceInputs", "hash_files", "list_sources"]
+__all__ = ["SourceInputs", "hash_files", "list_sources"]
 
 _HASH_TASK_BYTES = 64 << 20
 _HASH_TASK_FILES = 500
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """One input file and the SHA-256 (hex) of its bytes as stored."""
-
-    file: InputFile
-    format: Format
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +62,15 @@ def _check_names(inputs: Sequence[SourceInputs]) -> None:
     seen: dict[tuple[str, str], str] = {}
     for entry in inputs:
         for file, _ in entry.files:
-            other = seen.setdefault((entry.source, file.relative), file.path)
-            if other != file.path:
+            name = (entry.source, file.relative)
+            other = seen.get(name)
+            if other is not None:
                 raise InputError(
-                    f"source {entry.source} has two files of the relative name {file.relative}: "
+                    f"source {entry.source} has the relative name {file.relative} twice: "
                     f"{other} and {file.path}; documents of both would have the same identity. "
-                    "Give one of them another source, or set `root:` of its input"
+                    "Leave one out, give it another source, or set `root:` of its input"
                 )
+            seen[name] = file.path
 
 
 def hash_files(
@@ -96,12 +89,13 @@ def hash_files(
 
 def _groups(files: Sequence[InputFile]) -> Iterator[list[InputFile]]:
     group: list[InputFile] = []
+    size = 0
     for file in files:
         group.append(file)
-        full = sum(item.size_bytes for item in group) >= _HASH_TASK_BYTES
-        if full or len(group) == _HASH_TASK_FILES:
+        size += file.size_bytes
+        if size >= _HASH_TASK_BYTES or len(group) == _HASH_TASK_FILES:
             yield group
-            group = []
+            group, size = [], 0
     if group:
         yield group
 

@@ -15,8 +15,12 @@ from datapipe.read import FileRange, plan_ranges
 __all__ = ["UNIT_BYTES", "Unit", "group_ranges", "plan_units"]
 
 UNIT_BYTES = 4 << 20
-"""Unpacked bytes a unit aims at: small enough that two workers share 20 MB of text evenly, large
-enough that making it durable (some 50 ms) is a few percent of tokenizing it (1 to 2 s)."""
+"""Unpacked bytes a unit aims at, at least: small enough that two workers share 20 MB of text
+evenly, large enough that making it durable (some 50 ms) is a few percent of tokenizing it."""
+MOST_UNIT_BYTES = 64 << 20
+"""The same at most: what a worker holds of a unit's tokens stays small."""
+UNITS_OF_SOURCE = 256
+"""Large inputs are cut into about so many units, since each shard reads a part of each unit."""
 PACKED_TO_TEXT = 3
 """Text packs to about a third (zstd and gzip on books, manual pages and documentation)."""
 UNIT_RANGES = 2_000
@@ -35,23 +39,27 @@ class Unit:
 
 def plan_units(inputs: SourceInputs) -> Iterator[Unit]:
     """Yields the units of one input entry, in the order of its files."""
-    return group_ranges(inputs.source, _sized_ranges(inputs))
+    total = sum(file.size_bytes for file, _ in inputs.files)
+    unit_bytes = max(UNIT_BYTES, min(total // UNITS_OF_SOURCE, MOST_UNIT_BYTES))
+    return group_ranges(inputs.source, _sized_ranges(inputs, unit_bytes), unit_bytes=unit_bytes)
 
 
-def _sized_ranges(inputs: SourceInputs) -> Iterator[tuple[FileRange, int]]:
+def _sized_ranges(inputs: SourceInputs, unit_bytes: int) -> Iterator[tuple[FileRange, int]]:
     for file, format in inputs.files:
-        ranges = plan_ranges(file, format, target_bytes=UNIT_BYTES)
+        ranges = plan_ranges(file, format, target_bytes=unit_bytes)
         for piece in ranges:
             yield piece, file.size_bytes // len(ranges)
 
 
-def group_ranges(source: str, ranges: Iterable[tuple[FileRange, int]]) -> Iterator[Unit]:
-    """Groups (range, stored bytes), in the order given, into units of about UNIT_BYTES unpacked."""
+def group_ranges(
+    source: str, ranges: Iterable[tuple[FileRange, int]], *, unit_bytes: int
+) -> Iterator[Unit]:
+    """Groups (range, stored bytes), in the order given, into units of about `unit_bytes`."""
     group: list[FileRange] = []
     stored = unpacked = 0
     for piece, size in ranges:
         weight = size * (1 if piece.format.compression == "none" else PACKED_TO_TEXT)
-        if group and (unpacked + weight > UNIT_BYTES or len(group) == UNIT_RANGES):
+        if group and (unpacked + weight > unit_bytes or len(group) == UNIT_RANGES):
             yield Unit(source, tuple(group), stored)
             group, stored, unpacked = [], 0, 0
         group.append(piece)

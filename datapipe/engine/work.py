@@ -7,7 +7,8 @@ results of another configuration, another input or other code can't be mixed in:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,6 +17,8 @@ import msgspec
 import pyarrow as pa
 
 from datapipe.dataset import canonical_json, sha256_hex
+from datapipe.dataset.objects import writing
+from datapipe.errors import ResumableError
 from tiering.errors import ObjectNotFoundError
 from tiering.store import BlockingStore, Mode, View, ViewFile, open_store
 
@@ -41,6 +44,19 @@ def table_bytes(table: pa.Table) -> pa.Buffer:
 def read_table(data: bytes) -> pa.Table:
     """Returns the table that `table_bytes` made, without copying its columns."""
     return pa.ipc.open_file(pa.BufferReader(data)).read_all()
+
+
+@contextmanager
+def _expecting(piece: Piece) -> Iterator[None]:
+    """Turns the absence of a piece that was finished into what it means."""
+    try:
+        yield
+    except ObjectNotFoundError as error:
+        raise ResumableError(
+            f"unfinished work is gone ({piece.stage} {piece.key[:12]}): another build on the same "
+            "work folder finished and emptied it, or somebody did. Nothing was committed by this "
+            "build; run the same command again"
+        ) from error
 
 
 @lru_cache
@@ -73,7 +89,7 @@ class Work:
     def record(self, piece: Piece) -> dict[str, Any] | None:
         """Returns the record of a finished piece, or None where it isn't finished."""
         try:
-            data = self.get_bytes(piece, "record.json")
+            data = self.store.get(self._path(piece, "record.json"))
         except ObjectNotFoundError:
             return None
         found: dict[str, Any] = msgspec.json.decode(data)
@@ -88,12 +104,19 @@ class Work:
         self.put_bytes(piece, name, memoryview(table_bytes(table)))
 
     def put_bytes(self, piece: Piece, name: str, data: memoryview) -> None:
-        """Writes bytes as one of the piece's objects."""
-        self.store.put(self._path(piece, name), data, mode=Mode.OVERWRITE)
+        """Writes bytes as one of the piece's objects.
+
+        Raises:
+            SpaceError: the disk is full.
+            DatasetError: the store refuses.
+        """
+        with writing(self.store):
+            self.store.put(self._path(piece, name), data, mode=Mode.OVERWRITE)
 
     def get_bytes(self, piece: Piece, name: str) -> bytes:
-        """Returns one of the piece's objects, whole."""
-        return self.store.get(self._path(piece, name))
+        """Returns one of the piece's objects, whole. Raises: ResumableError: it is gone."""
+        with _expecting(piece):
+            return self.store.get(self._path(piece, name))
 
     def get_table(self, piece: Piece, name: str) -> pa.Table:
         """Returns one of the piece's tables, whole."""
@@ -109,8 +132,9 @@ class Work:
         return table.slice(start - first * ROWS_PER_BATCH, stop - start)
 
     def open(self, piece: Piece, name: str) -> View:
-        """Opens one of the piece's objects for ranged reads."""
-        return self.store.open(self._path(piece, name))
+        """Opens one of the piece's objects for ranged reads. Raises: ResumableError."""
+        with _expecting(piece):
+            return self.store.open(self._path(piece, name))
 
     def empty(self, pieces: set[Piece]) -> None:
         """Deletes the pieces of a build that is committed; record first, so none looks finished."""

@@ -32,6 +32,8 @@ class InputFile:
     """What it is called in the dataset: below the entry's root, `/`-separated."""
     size_bytes: int
     """Its size when it was listed."""
+    modified_ns: int = 0
+    """When it was last written, nanoseconds since the epoch, as of the listing; 0: not known."""
     named: bool = False
     """Given by its own path, rather than found in a folder or by a wildcard."""
 
@@ -214,6 +216,7 @@ def _input(entry: _Entry, path: Path, root: Path) -> InputFile:
         path=str(path),
         relative=_relative(path, root),
         size_bytes=status.st_size,
+        modified_ns=status.st_mtime_ns,
         named=path == entry.base,
     )
 

@@ -43,12 +43,26 @@ def _end_with_parent() -> None:
     os._exit(1)  # what is half-done has no name yet
 
 
+def _broken(*, is_first: bool) -> ResumableError:
+    advice = "Run the same command again, with fewer workers if it happens again"
+    if is_first:
+        advice += (
+            '. In a script of your own, put the call under `if __name__ == "__main__":`, since '
+            "every worker imports the script; or build with workers=1"
+        )
+    return ResumableError(
+        "a worker process was killed, most often for want of memory; finished units are kept. "
+        + advice
+    )
+
+
 class LocalExecutor:
     """Runs tasks in `workers` processes; with one worker in the calling process."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
+        self._has_run = False
 
     def map(
         self, function: Callable[[Task], Result], tasks: Sequence[Task]
@@ -75,12 +89,11 @@ class LocalExecutor:
                     return
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
-                    yield running.pop(future), future.result()
+                    result = future.result()
+                    self._has_run = True
+                    yield running.pop(future), result
         except BrokenProcessPool as error:
-            raise ResumableError(
-                "a worker process was killed, most often for want of memory; finished units are "
-                "kept. Run the same command again, with fewer --workers if it happens again"
-            ) from error
+            raise _broken(is_first=not self._has_run) from error
         finally:
             for future in running:
                 future.cancel()

@@ -15,15 +15,24 @@ import zstandard
 
 import datapipe
 from datapipe.dataset import Dataset, open_dataset, verify_dataset
-from datapipe.engine import BuildOptions, BuildReport, Request, append_dataset, build_dataset
+from datapipe.engine import (
+    BuildOptions,
+    BuildReport,
+    Request,
+    append_dataset,
+    build_dataset,
+    sources,
+)
 from datapipe.engine.api import plan_build
 from datapipe.errors import (
+    FailedError,
     GuardError,
     InputError,
     TokenizerMismatchError,
     UnknownReferenceError,
     UsageError,
 )
+from datapipe.read import InputFile
 from datapipe_tokenizers import load_files
 
 WORDS = ["fox", "dog", "wizard", "potion", "seven", "lazy", "quick", "brown", "caf\u00e9"]
@@ -276,6 +285,66 @@ def test_an_append_of_a_file_that_grew_adds_only_its_new_records(
     report = append(tmp_path / "ds", [path])
     assert report.to_json()["documents"]["dropped"] == {"append.already_in": 3}
     assert sorted(decoded(open_dataset(str(tmp_path / "ds")))) == ["one", "three", "two", "two"]
+
+
+def test_an_append_reads_the_fields_that_the_source_had(
+    tmp_path: Path, tokenizer_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"body": "first", "text": "not it"}\n')
+    (tmp_path / "b.jsonl").write_text('{"body": "second", "text": "nor this"}\n')
+    asked = recipe(
+        tmp_path,
+        "name: x\ninputs: [{source: s, paths: [a.jsonl], fields: {text: body}, "
+        f"licence: CC0-1.0}}]\ntokenize: {{tokenizer: {tokenizer_path}}}\n",
+    )
+    request = Request(inputs=(str(asked),))
+    build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+    append(tmp_path / "ds", [tmp_path / "b.jsonl"])
+    dataset = open_dataset(str(tmp_path / "ds"))
+    assert sorted(decoded(dataset)) == ["first", "second"]
+    assert dataset.docmap("s", 1)["licence"].to_pylist() == ["CC0-1.0"]
+
+
+def test_the_same_file_twice_in_a_source_is_refused(tmp_path: Path, tokenizer_path: Path) -> None:
+    write_jsonl(tmp_path / "a.jsonl", ["x"])
+    asked = recipe(
+        tmp_path,
+        "name: x\ninputs: [{source: s, paths: [a.jsonl]}, {source: s, paths: [a.jsonl]}]\n"
+        f"tokenize: {{tokenizer: {tokenizer_path}}}\n",
+    )
+    request = Request(inputs=(str(asked),))
+    with pytest.raises(InputError, match=r"relative name a\.jsonl twice"):
+        build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+
+
+def test_a_large_compressed_file_is_worked_on_in_parts(
+    tmp_path: Path, tokenizer_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = make_texts(4000) + make_texts(50)
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+    (tmp_path / "a.jsonl.zst").write_bytes(zstandard.compress(lines + b"{\n"))
+    whole = build([tmp_path / "a.jsonl.zst"], tokenizer_path, tmp_path / "whole")
+    monkeypatch.setattr("datapipe.engine.scan.PART_BYTES", 50_000)
+    monkeypatch.setattr("datapipe.read.ranges.BATCH_BYTES", 20_000)
+    parts = build([tmp_path / "a.jsonl.zst"], tokenizer_path, tmp_path / "parts", workers=2)
+    assert parts.manifest == whole.manifest
+    assert not list((tmp_path / "parts" / "_work").rglob("*"))
+
+
+def test_a_file_written_to_after_it_was_listed_stops_the_build(
+    tmp_path: Path, tokenizer_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", ["one"])
+    digest = sources.input_sha256
+
+    def change(file: InputFile) -> bytes:
+        found = digest(file)
+        write_jsonl(path, ["two"])
+        return found
+
+    monkeypatch.setattr("datapipe.engine.sources.input_sha256", change)
+    with pytest.raises(FailedError, match=r"a\.jsonl was written to after it was listed"):
+        build([path], tokenizer_path, tmp_path / "ds")
 
 
 def test_building_on_a_dataset_replaces_its_documents(tmp_path: Path, tokenizer_path: Path) -> None:
