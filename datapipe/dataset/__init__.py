@@ -13,6 +13,7 @@ from datapipe.dataset.reader import Dataset, ShardTable
 from datapipe.dataset.repository import Repository, log_entries, open_dataset
 from datapipe.dataset.shards import ShardRecord, token_dtype
 from datapipe.dataset.summary import summarize
+from datapipe.dataset.transaction import Transaction, begin_transaction
 from datapipe.dataset.verify import VerifyReport, verify_dataset
 
 __all__ = [
@@ -27,8 +28,10 @@ __all__ = [
     "SourceCounts",
     "SourceSummary",
     "TokenizerRecord",
+    "Transaction",
     "VerifyReport",
     "VersionDraft",
+    "begin_transaction",
     "canonical_json",
     "commit_version",
     "document_hash",

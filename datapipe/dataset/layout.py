@@ -16,19 +16,24 @@ __all__ = [
     "DOCMAP_PREFIX",
     "FORMAT_PATH",
     "FORMAT_VERSION",
+    "GARBAGE_PREFIX",
     "HINT_PATH",
     "LOG_PREFIX",
     "MANIFEST_PREFIX",
     "TABLE_KINDS",
+    "TAGS_PREFIX",
     "TOKENS_PREFIX",
+    "TRANSACTIONS_PREFIX",
     "TableKind",
     "docmap_path",
     "entry_path",
     "entry_version",
     "manifest_path",
     "object_path",
+    "tag_path",
     "tokenizer_path",
     "tokens_path",
+    "transaction_path",
 ]
 
 FORMAT_VERSION = 1
@@ -40,6 +45,9 @@ HINT_PATH = "_log/HINT"
 MANIFEST_PREFIX = "_manifests"
 TOKENS_PREFIX = "tokens"
 DOCMAP_PREFIX = "docmap"
+TRANSACTIONS_PREFIX = "_transactions/"
+GARBAGE_PREFIX = "_gc/"
+TAGS_PREFIX = "_refs/tags/"
 
 _ENTRY = re.compile(r"_log/(\d{20})\.json")
 
@@ -114,3 +122,13 @@ def entry_version(path: str) -> int | None:
     """Returns the version whose log entry has this path, or None: it isn't one."""
     match = _ENTRY.fullmatch(path)
     return int(match[1]) if match else None
+
+
+def transaction_path(name: str) -> str:
+    """Returns the path of a running transaction's file."""
+    return f"{TRANSACTIONS_PREFIX}{name}.json"
+
+
+def tag_path(name: str) -> str:
+    """Returns the path of a tag."""
+    return f"{TAGS_PREFIX}{name}.json"

@@ -8,27 +8,64 @@ from collections.abc import Iterator
 from datapipe.dataset.hashing import sha256_hex
 from datapipe.errors import DamagedError, DatasetError, SpaceError
 from tiering.checksums import Buffer
-from tiering.errors import NoSpaceError, ObjectExistsError, ObjectNotFoundError, StoreError
-from tiering.store import BlockingStore, Mode
+from tiering.errors import (
+    NoSpaceError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StoreError,
+    UndecidedError,
+)
+from tiering.store import BlockingStore, Mode, ObjectInfo
 
-__all__ = ["put_object", "read_object", "reading", "writing"]
+__all__ = ["put_again", "put_object", "read_object", "reading", "writing"]
+
+_ATTEMPTS = 5
 
 
-def put_object(store: BlockingStore, path: str, data: Buffer) -> None:
+def put_object(
+    store: BlockingStore, path: str, data: Buffer, *, since_seconds: float | None = None
+) -> None:
     """Writes an object that its digest names; one that is there already is fine.
 
-    What is there with another size can only be damage, and is replaced.
+    What is there with another size can only be damage, and is replaced. A lost answer is asked
+    for again: the same bytes under the same name do no harm.
+
+    Args:
+        store: where.
+        path: the object's path.
+        data: its bytes.
+        since_seconds: begin of the writer's transaction by the store's clock; what is older is
+            written again, so that no garbage collection takes it.
 
     Raises:
         SpaceError: the disk is full.
         DatasetError: the store refuses.
     """
     with writing(store):
-        try:
-            store.put(path, data)
-        except ObjectExistsError:
-            if store.head(path).size != memoryview(data).nbytes:
-                store.put(path, data, mode=Mode.OVERWRITE)
+        for attempt in range(_ATTEMPTS):
+            try:
+                return _put(store, path, data, since_seconds=since_seconds)
+            except (UndecidedError, ObjectNotFoundError):  # the latter: deleted in between
+                if attempt == _ATTEMPTS - 1:
+                    raise
+
+
+def _put(store: BlockingStore, path: str, data: Buffer, *, since_seconds: float | None) -> None:
+    try:
+        store.put(path, data)
+    except ObjectExistsError:
+        found = store.head(path)
+        is_old = since_seconds is not None and found.modified_seconds < since_seconds
+        if is_old or found.size != memoryview(data).nbytes:
+            store.put(path, data, mode=Mode.OVERWRITE)
+
+
+def put_again(store: BlockingStore, path: str, data: Buffer) -> ObjectInfo:
+    """Overwrites an object that only this writer writes, asking again where no answer came."""
+    for _ in range(_ATTEMPTS - 1):
+        with contextlib.suppress(UndecidedError):
+            return store.put(path, data, mode=Mode.OVERWRITE)
+    return store.put(path, data, mode=Mode.OVERWRITE)
 
 
 def read_object(store: BlockingStore, path: str, *, sha256: str) -> bytes:

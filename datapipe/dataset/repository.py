@@ -52,6 +52,7 @@ class Repository:
     """
 
     def __init__(self, url: str) -> None:
+        self._since_seconds: float | None = None
         try:
             self._store: BlockingStore = open_store(url).blocking()
         except StoreURLError as error:
@@ -62,6 +63,17 @@ class Repository:
         """Returns the repository in a store that is already open."""
         repository = cls.__new__(cls)
         repository._store = store
+        repository._since_seconds = None
+        return repository
+
+    def since(self, seconds: float) -> Repository:
+        """Returns the same repository for one transaction: it writes again what is older.
+
+        Args:
+            seconds: when the transaction began, by the store's clock.
+        """
+        repository = Repository.over(self._store)
+        repository._since_seconds = seconds
         return repository
 
     def __repr__(self) -> str:
@@ -116,7 +128,8 @@ class Repository:
             SHA-256 of the bytes, hex.
         """
         sha256 = sha256_hex(data)
-        put_object(self._store, layout.object_path(prefix, sha256, suffix, fan_out=fan_out), data)
+        path = layout.object_path(prefix, sha256, suffix, fan_out=fan_out)
+        put_object(self._store, path, data, since_seconds=self._since_seconds)
         return sha256
 
     def write_shard(
@@ -124,8 +137,25 @@ class Repository:
     ) -> ShardRecord:
         """Writes a shard and its docmap; see `shards.write_shard`."""
         return write_shard(
-            self._store, tokens, source=source, number=number, docmap=docmap, text_bytes=text_bytes
+            self._store,
+            tokens,
+            source=source,
+            number=number,
+            docmap=docmap,
+            text_bytes=text_bytes,
+            since_seconds=self._since_seconds,
         )
+
+    def holds_shard(self, shard: ShardRecord) -> bool:
+        """Returns whether a shard that was written before is there still, with its docmap."""
+        try:
+            self._store.head(layout.docmap_path(shard.docmap_sha256))
+            tokens = self._store.head(layout.tokens_path(shard.stored_sha256))
+        except ObjectNotFoundError:
+            return False
+        except StoreError as error:
+            raise DatasetError(f"{self.url} can't be read: {error}") from error
+        return tokens.size == shard.stored_bytes
 
     # -- versions
 

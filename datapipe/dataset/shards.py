@@ -73,6 +73,7 @@ def write_shard(
     number: int,
     docmap: pa.Table,
     text_bytes: int,
+    since_seconds: float | None = None,
 ) -> ShardRecord:
     """Writes a shard and its docmap; the same ones again are written once.
 
@@ -85,6 +86,7 @@ def write_shard(
         number: its number in the source, from 0.
         docmap: columns of DOCMAP, one row a document in token order.
         text_bytes: UTF-8 bytes of the documents' cleaned texts.
+        since_seconds: as in `put_object`.
 
     Raises:
         ValueError: the docmap doesn't cover the tokens without gap or overlap.
@@ -96,8 +98,8 @@ def write_shard(
     raw_sha256, checksums = _raw_digests(data)
     encoded = encode_table(plain)
     docmap_sha256 = sha256_hex(encoded)
-    put_object(store, layout.tokens_path(raw_sha256), data)
-    put_object(store, layout.docmap_path(docmap_sha256), encoded)
+    put_object(store, layout.tokens_path(raw_sha256), data, since_seconds=since_seconds)
+    put_object(store, layout.docmap_path(docmap_sha256), encoded, since_seconds=since_seconds)
     return ShardRecord(
         source=source,
         number=number,

@@ -17,12 +17,12 @@ from datapipe.dataset import (
     SourceCounts,
     TokenizerRecord,
     VersionDraft,
-    commit_version,
     document_hash,
     hashed_tuple,
     token_dtype,
 )
 from datapipe.dataset.tables import DOCMAP
+from datapipe.testing.datasets import commit_small
 
 __all__ = ["make_dataset", "read_shard"]
 
@@ -79,15 +79,7 @@ def make_dataset(
         ),
         environment={},
     )
-    commit_version(
-        repository,
-        draft,
-        author="test",
-        reason="test",
-        input_roots=[],
-        time_seconds=0.0,
-        transaction=uuid.uuid4().hex,
-    )
+    commit_small(repository, draft, transaction=uuid.uuid4().hex)
     return repository.open()
 
 
