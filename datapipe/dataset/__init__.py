@@ -5,14 +5,17 @@ nothing of recipes, readers of raw data, tokenizers' insides, sample orders or t
 """
 
 from datapipe.dataset.commit import Committed, commit_version
+from datapipe.dataset.diff import VersionDiff, diff_versions
 from datapipe.dataset.draft import SourceCounts, TokenizerRecord, VersionDraft
 from datapipe.dataset.hashing import canonical_json, document_hash, hashed_tuple, sha256_hex
+from datapipe.dataset.history import version_history
 from datapipe.dataset.log import LogEntry
 from datapipe.dataset.manifest import ConservationRow, Manifest, SourceSummary
 from datapipe.dataset.reader import Dataset, ShardTable
 from datapipe.dataset.repository import Repository, log_entries, open_dataset
 from datapipe.dataset.shards import ShardRecord, token_dtype
 from datapipe.dataset.summary import summarize
+from datapipe.dataset.tags import Tag, delete_tag, list_tags, read_tag, set_tag
 from datapipe.dataset.transaction import Transaction, begin_transaction
 from datapipe.dataset.verify import VerifyReport, verify_dataset
 
@@ -27,19 +30,27 @@ __all__ = [
     "ShardTable",
     "SourceCounts",
     "SourceSummary",
+    "Tag",
     "TokenizerRecord",
     "Transaction",
     "VerifyReport",
+    "VersionDiff",
     "VersionDraft",
     "begin_transaction",
     "canonical_json",
     "commit_version",
+    "delete_tag",
+    "diff_versions",
     "document_hash",
     "hashed_tuple",
+    "list_tags",
     "log_entries",
     "open_dataset",
+    "read_tag",
+    "set_tag",
     "sha256_hex",
     "summarize",
     "token_dtype",
     "verify_dataset",
+    "version_history",
 ]

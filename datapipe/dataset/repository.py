@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from typing import Any
@@ -16,6 +15,7 @@ from datapipe.dataset.log import LogEntry, list_versions, read_entry, read_lates
 from datapipe.dataset.manifest import check_format, decode_manifest
 from datapipe.dataset.objects import put_object, read_object, reading, writing
 from datapipe.dataset.reader import Dataset
+from datapipe.dataset.references import resolve
 from datapipe.dataset.shards import ShardRecord, Tokens, write_shard
 from datapipe.errors import DamagedError, DatasetError, UnknownReferenceError
 from tiering.checksums import Buffer
@@ -23,9 +23,6 @@ from tiering.errors import ObjectExistsError, ObjectNotFoundError, StoreError, S
 from tiering.store import BlockingStore, open_store
 
 __all__ = ["FormatFile", "Repository", "log_entries", "open_dataset", "read_format"]
-
-_NUMBER = re.compile(r"v?(\d{1,20})")
-_DIGEST_PREFIX = re.compile(r"[0-9a-f]{4,64}")
 
 
 class FormatFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +166,12 @@ class Repository:
         return self._open_entry(found[0]) if found else None
 
     def open(self, ref: str | int | None = None) -> Dataset:
-        """Returns a version: the newest (None), by number (3, "3", "v3") or manifest digest prefix.
+        """Returns a version: the newest (None), by number, tag, manifest digest or time.
+
+        What it means is found out once; the dataset returned never changes.
+
+        Args:
+            ref: 3, "3", "v3", "a-tag", "4f2a9c", "2026-11-30", "2026-11-30T12:00" (UTC).
 
         Raises:
             UnknownReferenceError: there is no such version.
@@ -180,26 +182,10 @@ class Repository:
             raise _no_versions(self)
         if ref is None:
             return self._open_entry(latest[0])
-        version = self._resolve(str(ref), latest[0].version)
-        return self._open_entry(read_entry(self._store, version)[0])
-
-    def _resolve(self, ref: str, latest: int) -> int:
-        number = _NUMBER.fullmatch(ref)
-        if number and 1 <= int(number[1]) <= latest:
-            return int(number[1])
-        if _DIGEST_PREFIX.fullmatch(ref):
-            found = {e.manifest: e.version for e in log_entries(self) if e.manifest.startswith(ref)}
-            if len(found) == 1:
-                return next(iter(found.values()))
-            if found:
-                raise UnknownReferenceError(
-                    f"{ref!r} begins the digests of versions {sorted(found.values())} of "
-                    f"{self.url}; give more of it, or a number"
-                )
-        raise UnknownReferenceError(
-            f"{self.url} has no version {ref!r}; it has {_existing(latest)}; give a number, or the "
-            "first digits of a manifest digest (`datapipe log` shows them)"
+        entry = resolve(
+            self._store, str(ref), latest=latest[0].version, entries=lambda: log_entries(self)
         )
+        return self._open_entry(entry)
 
     def _open_entry(self, entry: LogEntry) -> Dataset:
         path = layout.manifest_path(entry.manifest)
@@ -213,7 +199,7 @@ class Repository:
 
 
 def open_dataset(ref: str) -> Dataset:
-    """Opens "URL", "URL@3", "URL@v3" or "URL@<first digits of a manifest digest>".
+    """Opens "URL" or "URL@VERSION": a number, a tag, a time, or the digits of a manifest digest.
 
     Raises:
         UnknownReferenceError: no dataset or version is there.
@@ -292,7 +278,3 @@ def _no_versions(repo: Repository) -> UnknownReferenceError:
         f"there is no dataset at {repo.url}; nothing can be read; check the path, or make one "
         "with `datapipe build`"
     )
-
-
-def _existing(latest: int) -> str:
-    return "version 1" if latest == 1 else f"versions 1 to {latest}"

@@ -89,11 +89,11 @@ def write_shard(
         since_seconds: as in `put_object`.
 
     Raises:
-        ValueError: the docmap doesn't cover the tokens without gap or overlap.
+        ValueError: the docmap doesn't cover the tokens without gap or overlap, or has other sums.
         SpaceError: the disk is full.
     """
     data = _stored_bytes(tokens)
-    _check_cover(docmap, len(tokens), shard=f"shard {number} of {source}")
+    _check_cover(docmap, len(tokens), text_bytes, shard=f"shard {number} of {source}")
     plain = conform(docmap, DOCMAP)
     raw_sha256, checksums = _raw_digests(data)
     encoded = encode_table(plain)
@@ -138,7 +138,7 @@ def _raw_digests(data: memoryview) -> tuple[str, tuple[int, ...]]:
     return digest.hexdigest(), tuple(checksums)
 
 
-def _check_cover(docmap: pa.Table, num_tokens: int, *, shard: str) -> None:
+def _check_cover(docmap: pa.Table, num_tokens: int, text_bytes: int, *, shard: str) -> None:
     starts = docmap.column("token_start").to_numpy()
     counts = docmap.column("num_tokens").to_numpy()
     ends = np.cumsum(counts)
@@ -148,4 +148,10 @@ def _check_cover(docmap: pa.Table, num_tokens: int, *, shard: str) -> None:
             f"the docmap of {shard} covers {covered} tokens in {len(ends)} documents, the shard "
             f"has {num_tokens}; nothing was written; documents must follow each other without "
             "gap or overlap"
+        )
+    counted = int(docmap.column("text_bytes").to_numpy().sum())
+    if counted != text_bytes:
+        raise ValueError(
+            f"the documents of {shard} have {counted} text bytes, {text_bytes} were given; nothing "
+            "was written; give their sum"
         )

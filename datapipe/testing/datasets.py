@@ -81,6 +81,7 @@ def small_docmap(
             "content_hash": pa.array(hashes, pa.binary(16)),
             "token_start": ends - np.array(lengths, dtype=np.int64),
             "num_tokens": np.array(lengths, dtype=np.int64),
+            "text_bytes": pa.array([10] * count, pa.int64()),
             "source_file": _names([file] * count),
             "source_offset": pa.array([n * 100 for n in numbers], pa.int64()),
             "source_length": pa.array([100] * count, pa.int64()),

@@ -112,6 +112,7 @@ def _docmap(source: str, number: int, sizes: list[int]) -> pa.Table:
         "content_hash": hashes,
         "token_start": np.cumsum([0, *sizes[:-1]]),
         "num_tokens": sizes,
+        "text_bytes": sizes,
         "source_file": [f"{source}.jsonl"] * len(sizes),
         "source_offset": [100 * index for index in range(len(sizes))],
         "source_length": [100] * len(sizes),

@@ -103,7 +103,51 @@ def test_append_and_log(run: Run, dataset: Path, tmp_path: Path) -> None:
         (1, "build", "first"),
         (2, "append", "more"),
     ]
-    assert re.search(r"2 .* append +ann +more", run("log", dataset).out)
+    text = run("log", dataset).out
+    assert re.search(r"version 2  .* UTC  append by ann\n +more\n +41 documents \(\+1\), ", text)
+    (newest,) = run("log", dataset, "-n", 1, "--json").json()
+    assert newest["counts"]["change"]["kept"] == 1
+
+
+def test_diff_says_what_came(run: Run, dataset: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"text": "one more"}\n{"text": " "}\n')
+    run("append", dataset, more, "-j", 1)
+    data = run("diff", dataset, 1, 2, "--documents", "--json").json()
+    assert data["sources"]["documents"]["change"]["documents"] == 1
+    assert data["reasons"]["dropped: drop_empty.empty"]["change"] == 1
+    assert data["languages"]["unknown"]["text_bytes"] == 8
+    (document,) = data["added"]["documents"]
+    assert (document["source_file"], document["reason"]) == ("more.jsonl", "not read")
+    text = run("diff", dataset, "v1", "v2", "--documents").out
+    assert re.search(r"documents +\+1 +\+\d+ +\+8 *\n", text)
+    assert "added: 1 documents" in text
+    assert "removed: 0 documents" in text
+
+
+def test_tags_are_set_listed_used_and_deleted(run: Run, dataset: Path) -> None:
+    assert run("tag", dataset, "prod", "--dry-run", "--json").json()["version"] == 1
+    assert run("tag", dataset, "--json").json() == []
+    made = run("tag", dataset, "prod", 1, "-m", "good", "--author", "ann")
+    assert made.out == "tag prod names version 1\n"
+    assert run("show", f"{dataset}@prod", "--json").json()["version"] == 1
+    assert run("show", f"{dataset}@2099-01-01T00:00", "--json").json()["version"] == 1
+    assert re.search(r"prod +1 +no +ann +good", run("tag", dataset).out)
+    assert re.search(r"  \[prod\]\n", run("log", dataset).out)
+    refused = run("tag", dataset, "prod", "--delete")
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    assert run("tag", dataset, "prod", "--delete", "--yes").code == 0
+    assert run("tag", dataset, "--json").json() == []
+    moves = run("tag", dataset, "prod", "--history", "--json").json()["moves"]
+    assert [move["version"] for move in moves] == [1, None]
+    assert re.search(r"1 +ann +good", run("tag", dataset, "prod", "--history").out)
+
+
+def test_a_release_is_not_moved(run: Run, dataset: Path) -> None:
+    run("tag", dataset, "v1-final", "--release")
+    refused = run("tag", dataset, "v1-final", "--delete", "--yes")
+    assert refused.code == 2
+    assert "is a release" in refused.err
 
 
 def test_show_names_sources_and_digests(run: Run, dataset: Path) -> None:
@@ -167,6 +211,8 @@ def test_init_writes_a_recipe_that_loads(run: Run, tmp_path: Path) -> None:
         (["append", "{tmp}/nowhere", "{raw}"], 2, r"no dataset at .*nowhere"),
         (["show", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["log", "{tmp}/nowhere"], 2, r"no dataset at"),
+        (["diff", "{tmp}/nowhere", "1", "2"], 2, r"no dataset at"),
+        (["tag", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["read", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["verify", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["lineage", "batch", "{tmp}/nowhere", "--run", "r", "--step", "1"], 2, r"no dataset at"),
