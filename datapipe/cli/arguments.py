@@ -31,7 +31,7 @@ DatasetArgument = Annotated[
 PlainDataset = Annotated[str, typer.Argument(metavar="DATASET", help="A dataset's folder.")]
 Author = Annotated[str | None, typer.Option("--author", help="Who; stands in the log.")]
 Reason = Annotated[str, typer.Option("--reason", "-m", help="Why; stands in the log.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Really delete.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Really do what can't be undone.")]
 
 
 def user_or(given: str | None) -> str:

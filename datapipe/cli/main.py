@@ -27,6 +27,8 @@ _HOMES = {
     "log": "versions",
     "diff": "versions",
     "tag": "versions",
+    "gc": "garbage",
+    "hold": "garbage",
     "verify": "inspect",
     "read": "inspect",
     "lineage": "lineage",

@@ -68,6 +68,7 @@ def log(
 
 def _log_lines(entry: Mapping[str, Any]) -> list[str]:
     tags = f"  [{', '.join(entry['tags'])}]" if entry["tags"] else ""
+    tags += "  (retired)" if entry["retired"] else ""
     author = f" by {entry['author']}" if entry["author"] else ""
     when = utc(entry["time_seconds"])
     lines = [f"version {entry['version']}  {when}  {entry['operation']}{author}{tags}"]

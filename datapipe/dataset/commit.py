@@ -80,10 +80,10 @@ def commit_version(
     Raises:
         ConservationError: the numbers don't add up.
         TokenizerMismatchError, UsageError: an append that can't be read as one with the rest.
-        CommitConflictError: another writer's version is in the way.
+        CommitConflictError: another writer's version is in the way, or a shard was removed.
         CommitUndecidedError: the store gave no answer: the version may or may not be there.
         TransactionExpiredError: the writer was silent for too long.
-        DamagedError: a shard that the draft names isn't there.
+        DamagedError: a shard that the draft names isn't what was written.
         SpaceError: the disk is full.
     """
     wording = _Wording(

@@ -18,7 +18,13 @@ from datapipe.dataset.objects import put_again, reading
 from tiering.errors import ObjectNotFoundError
 from tiering.store import BlockingStore
 
-__all__ = ["LEASE_SECONDS", "Deletion", "await_deletions", "write_deletion"]
+__all__ = [
+    "LEASE_SECONDS",
+    "Deletion",
+    "await_deletions",
+    "remove_dead_deletions",
+    "write_deletion",
+]
 
 LEASE_SECONDS = 600.0
 """A deletion that isn't renewed for so long is over: its collector deletes nothing more."""
@@ -69,6 +75,13 @@ def await_deletions(
     while _is_in_progress(store, wanted, clock):
         sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+def remove_dead_deletions(store: BlockingStore, *, now: float) -> None:
+    """Removes the announcements of collectors that were killed; `now` by the store's clock."""
+    for info in list(store.list(GARBAGE_PREFIX)):
+        if info.path.endswith(_SUFFIX) and now - info.modified_seconds > 2 * LEASE_SECONDS:
+            store.delete(info.path)
 
 
 def _is_in_progress(

@@ -11,6 +11,7 @@ from datapipe.dataset.log import LogEntry, list_versions, read_entry
 from datapipe.dataset.manifest import Totals, decode_manifest
 from datapipe.dataset.objects import read_object, reading
 from datapipe.dataset.repository import Repository
+from datapipe.dataset.retired import read_retired
 from datapipe.dataset.tags import list_tags
 from datapipe.errors import DamagedError
 
@@ -18,7 +19,7 @@ __all__ = ["version_history"]
 
 
 def version_history(repo: Repository, *, newest: int | None = None) -> list[dict[str, Any]]:
-    """Returns log entries as JSON values, each with `counts` and `tags`, the oldest first.
+    """Returns log entries as JSON values with `counts`, `tags` and `retired`, the oldest first.
 
     `counts` has the totals of the version, and under `change` what they are more than those of the
     version before; None where a manifest is damaged.
@@ -38,7 +39,7 @@ def version_history(repo: Repository, *, newest: int | None = None) -> list[dict
     before = range(max(1, shown[0] - 1), shown[0])
     entries = [read_entry(repo.store, version)[0] for version in (*before, *shown)]
     totals = [_totals(repo, entry) for entry in entries]
-    tags = _tags(repo)
+    tags, retired = _tags(repo), read_retired(repo.store)
     history = []
     for place in range(len(before), len(entries)):
         entry = entries[place]
@@ -47,6 +48,7 @@ def version_history(repo: Repository, *, newest: int | None = None) -> list[dict
                 **msgspec.to_builtins(entry),
                 "counts": _counts(totals[place], totals[place - 1] if place else _NOTHING),
                 "tags": tags.get(entry.version, []),
+                "retired": entry.version in retired,
             }
         )
     return history

@@ -18,16 +18,20 @@ __all__ = [
     "FORMAT_VERSION",
     "GARBAGE_PREFIX",
     "HINT_PATH",
+    "HOLDS_PREFIX",
     "LOG_PREFIX",
     "MANIFEST_PREFIX",
+    "RETIRED_PATH",
     "TABLE_KINDS",
     "TAGS_PREFIX",
     "TOKENS_PREFIX",
     "TRANSACTIONS_PREFIX",
+    "WORK_PREFIX",
     "TableKind",
     "docmap_path",
     "entry_path",
     "entry_version",
+    "hold_path",
     "manifest_path",
     "object_path",
     "tag_path",
@@ -47,6 +51,9 @@ TOKENS_PREFIX = "tokens"
 DOCMAP_PREFIX = "docmap"
 TRANSACTIONS_PREFIX = "_transactions/"
 GARBAGE_PREFIX = "_gc/"
+WORK_PREFIX = "_work/"
+HOLDS_PREFIX = "_refs/holds/"
+RETIRED_PATH = "_refs/retired.json"
 TAGS_PREFIX = "_refs/tags/"
 
 _ENTRY = re.compile(r"_log/(\d{20})\.json")
@@ -132,3 +139,8 @@ def transaction_path(name: str) -> str:
 def tag_path(name: str) -> str:
     """Returns the path of a tag."""
     return f"{TAGS_PREFIX}{name}.json"
+
+
+def hold_path(version: int) -> str:
+    """Returns the path of the hold of a version."""
+    return f"{HOLDS_PREFIX}{version:020d}.json"

@@ -39,6 +39,9 @@ __all__ = [
     "seal_entry",
 ]
 
+_LISTINGS = 3
+"""A listing while entries are created may have a later one and lack an earlier one."""
+
 _PAUSES_SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Between the attempts to get an answer: most outages of a store are shorter than their sum."""
 
@@ -137,12 +140,13 @@ def read_latest(store: BlockingStore) -> tuple[LogEntry, bytes] | None:
 
 def list_versions(store: BlockingStore) -> range:
     """Returns the numbers of all versions. Raises: DamagedError: they have a gap."""
-    found = [entry_version(info.path) for info in store.list(LOG_PREFIX)]
-    numbers = [number for number in found if number is not None]
-    for expected, number in enumerate(numbers, start=1):
-        if number != expected:
-            raise _damaged(entry_path(expected), f"it is missing, but version {number} is there")
-    return range(1, len(numbers) + 1)
+    for _ in range(_LISTINGS):
+        found = [entry_version(info.path) for info in store.list(LOG_PREFIX)]
+        numbers = [number for number in found if number is not None]
+        if numbers == list(range(1, len(numbers) + 1)):
+            return range(1, len(numbers) + 1)
+    expected, number = next(pair for pair in enumerate(numbers, start=1) if pair[0] != pair[1])
+    raise _damaged(entry_path(expected), f"it is missing, but version {number} is there")
 
 
 def publish_entry(

@@ -17,7 +17,7 @@ from tiering.errors import (
 )
 from tiering.store import BlockingStore, Mode, ObjectInfo
 
-__all__ = ["put_again", "put_object", "read_object", "reading", "writing"]
+__all__ = ["check_digest", "put_again", "put_object", "read_object", "reading", "writing"]
 
 _ATTEMPTS = 5
 
@@ -72,14 +72,19 @@ def read_object(store: BlockingStore, path: str, *, sha256: str) -> bytes:
     """Returns an object's bytes. Raises: DamagedError: missing, or not what the digest says."""
     with reading(store, path):
         data = store.get(path)
+    check_digest(store, path, data, sha256=sha256)
+    return data
+
+
+def check_digest(store: BlockingStore, path: str, data: Buffer, *, sha256: str) -> None:
+    """Returns if bytes are what their digest says. Raises: DamagedError: they aren't."""
     found = sha256_hex(data)
     if found != sha256:
         raise DamagedError(
             f"{path} in {store.url} is damaged: SHA-256 {sha256} expected, {found} read "
-            f"({len(data)} bytes); what it describes can't be used; restore the object from a "
-            "copy, or run `datapipe verify` to see all damage"
+            f"({memoryview(data).nbytes} bytes); what it describes can't be used; restore the "
+            "object from a copy, or run `datapipe verify` to see all damage"
         )
-    return data
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from datapipe.dataset.manifest import check_format, decode_manifest
 from datapipe.dataset.objects import put_object, read_object, reading, writing
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.references import resolve
+from datapipe.dataset.retired import read_retired
 from datapipe.dataset.shards import ShardRecord, Tokens, write_shard
 from datapipe.errors import DamagedError, DatasetError, UnknownReferenceError
 from tiering.checksums import Buffer
@@ -185,7 +186,18 @@ class Repository:
         entry = resolve(
             self._store, str(ref), latest=latest[0].version, entries=lambda: log_entries(self)
         )
+        if entry.version != latest[0].version:
+            self._refuse_retired(entry.version)
         return self._open_entry(entry)
+
+    def _refuse_retired(self, version: int) -> None:
+        found = read_retired(self._store).get(version)
+        if found is not None:
+            raise UnknownReferenceError(
+                f"version {version} of {self.url} was retired by {found.author or 'somebody'} "
+                f"({found.reason}): what it held may be gone; open another version "
+                "(`datapipe log` lists them)"
+            )
 
     def _open_entry(self, entry: LogEntry) -> Dataset:
         path = layout.manifest_path(entry.manifest)

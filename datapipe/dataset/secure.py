@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from datapipe.dataset.deletion import await_deletions
-from datapipe.dataset.objects import put_again, read_object, reading, writing
+from datapipe.dataset.objects import check_digest, put_again, reading, writing
 from datapipe.dataset.transaction import store_seconds
-from datapipe.errors import DamagedError, DatasetError
+from datapipe.errors import CommitConflictError, DamagedError, DatasetError
 from tiering.checksums import Buffer
 from tiering.errors import ObjectNotFoundError
 from tiering.store import BlockingStore
@@ -49,7 +49,8 @@ def secure_objects(
         since_seconds: begin of the transaction, by the store's clock.
 
     Raises:
-        DamagedError: one is missing or has another size, and its bytes aren't at hand.
+        CommitConflictError: one was removed, and its bytes aren't at hand.
+        DamagedError: one has another size or other bytes, and they aren't at hand.
         DatasetError: the store can't be read or written, or its clock runs backwards.
     """
     unique = {item.path: item for item in objects}
@@ -85,23 +86,35 @@ def _stands(store: BlockingStore, item: NewObject, *, since_seconds: float) -> b
     with reading(store, item.path):
         try:
             info = store.head(item.path)
-        except ObjectNotFoundError:
+        except ObjectNotFoundError as error:
             if item.data is None:
-                raise
+                raise _gone(store, item) from error
             return False
     if item.num_bytes is not None and info.size != item.num_bytes:
         if item.data is not None:
             return False
         raise DamagedError(
             f"{item.path} in {store.url} has {info.size} bytes, {item.num_bytes} were written; "
-            "nothing was committed; remove it and run the same command again"
+            "nothing was committed; run the same command again, it is written anew"
         )
     return info.modified_seconds >= since_seconds
+
+
+def _gone(store: BlockingStore, item: NewObject) -> CommitConflictError:
+    return CommitConflictError(
+        f"{item.path} in {store.url}, written before, was removed by another program; nothing was "
+        "committed; run the same command again, it is written anew"
+    )
 
 
 def _refresh(store: BlockingStore, item: NewObject) -> None:
     data = item.data
     if data is None:
-        data = read_object(store, item.path, sha256=item.sha256)
+        with reading(store, item.path):
+            try:
+                data = store.get(item.path)
+            except ObjectNotFoundError as error:
+                raise _gone(store, item) from error
+        check_digest(store, item.path, data, sha256=item.sha256)
     with writing(store):
         put_again(store, item.path, data)

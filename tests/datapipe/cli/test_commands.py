@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import typer
 
+from datapipe.cli.garbage import parse_duration
 from datapipe.cli.main import application, main
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -150,6 +151,51 @@ def test_a_release_is_not_moved(run: Run, dataset: Path) -> None:
     assert "is a release" in refused.err
 
 
+def test_gc_marks_then_deletes(run: Run, dataset: Path) -> None:
+    (dataset / "tokens/ab").mkdir(parents=True, exist_ok=True)
+    (dataset / "tokens/ab/left.bin").write_bytes(b"1234")
+    seen = run("gc", dataset, "--grace", "0", "--dry-run", "--json").json()
+    assert seen["garbage"] == {
+        "objects": 1,
+        "bytes": 4,
+        "folders": {"tokens": {"objects": 1, "bytes": 4}},
+    }
+    assert (seen["deleted"], seen["kept"]) == (None, {"1": ["newest"]})
+    assert not (dataset / "_gc").exists()
+    assert run("gc", dataset, "--json").json()["garbage"]["objects"] == 0
+    assert "marked; after the grace period" in run("gc", dataset, "--grace", "0s").out
+    assert (dataset / "tokens/ab/left.bin").exists()
+    assert "deleted: 1 objects" in run("gc", dataset, "--grace", "0", "--yes").out
+    assert not (dataset / "tokens/ab/left.bin").exists()
+    assert run("verify", dataset).code == 0
+
+
+def test_gc_retires_versions_only_with_yes(run: Run, dataset: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"text": "one more"}\n')
+    run("append", dataset, more, "-j", 1)
+    refused = run("gc", dataset, "--retire-older-than", "0")
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    options = ("--retire-older-than", "0", "--grace", "0", "--json")
+    assert run("gc", dataset, *options, "--dry-run").json()["retired"] == [1]
+    assert run("hold", dataset, "1", "-m", "model M").out.endswith("held\n")
+    assert run("gc", dataset, *options, "--yes").json()["kept"]["1"] == ["hold: model M"]
+    assert run("hold", dataset, "1", "--drop").code == 2
+    assert run("hold", dataset, "1", "--drop", "--yes", "--json").json()[0]["version"] == 1
+    assert run("hold", dataset, "--json").json() == []
+    assert run("gc", dataset, *options, "--yes").json()["retired"] == [1]
+    assert "was retired by" in run("show", f"{dataset}@1").err
+    assert "(retired)" in run("log", dataset).out
+    assert run("verify", dataset).code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0", 0), ("90", 90), ("1.5h", 5400), ("7d", 604_800), ("2w", 1_209_600)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
 def test_show_names_sources_and_digests(run: Run, dataset: Path) -> None:
     data = run("show", dataset, "--json").json()
     assert [source["documents"] for source in data["sources"]] == [40]
@@ -213,6 +259,8 @@ def test_init_writes_a_recipe_that_loads(run: Run, tmp_path: Path) -> None:
         (["log", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["diff", "{tmp}/nowhere", "1", "2"], 2, r"no dataset at"),
         (["tag", "{tmp}/nowhere"], 2, r"no dataset at"),
+        (["gc", "{tmp}/nowhere"], 2, r"no dataset at"),
+        (["hold", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["read", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["verify", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["lineage", "batch", "{tmp}/nowhere", "--run", "r", "--step", "1"], 2, r"no dataset at"),
