@@ -95,6 +95,7 @@ def commit_version(
     )
     check_conservation(draft)
     _check_parent(repo, draft)
+    secured: set[str] = set()
     for _ in range(_REBASES):
         entries = _entries_behind(repo, draft.parent)
         ours = [entry for entry in entries if entry.transaction == transaction.id]
@@ -103,7 +104,7 @@ def commit_version(
         if entries:
             onto = repo.open(entries[-1].version)
             draft = rebase_append(draft, onto=onto, entries=entries)
-        committed = _try_commit(repo, draft, wording, transaction)
+        committed = _try_commit(repo, draft, wording, transaction, secured)
         if committed is not None:
             return committed
     raise CommitConflictError(
@@ -113,20 +114,29 @@ def commit_version(
 
 
 def _try_commit(
-    repo: Repository, draft: VersionDraft, wording: _Wording, transaction: Transaction
+    repo: Repository,
+    draft: VersionDraft,
+    wording: _Wording,
+    transaction: Transaction,
+    secured: set[str],
 ) -> Committed | None:
-    """Commits the draft behind its parent, or returns None: another version stands there now."""
+    """Commits the draft behind its parent, or returns None: another version stands there now.
+
+    Paths in `secured` were looked at in an earlier attempt: the transaction has protected them
+    since. New ones are added.
+    """
     _check_shards(draft)
     check_append(draft)
     plan = plan_version(draft)
     if draft.parent is not None and _adds_nothing(draft, plan):
         return _committed(draft.parent, created=False)
-    objects = list(_new_objects(draft, plan))
+    objects = [item for item in _new_objects(draft, plan) if item.path not in secured]
     since = transaction.started_seconds
     for item in objects:
         if item.data is not None:
             put_object(repo.store, item.path, item.data, since_seconds=since)
     secure_objects(repo.store, objects, since_seconds=since)
+    secured.update(item.path for item in objects)
     transaction.check()
     if not transaction.is_exclusive:
         check_alone(repo, transaction)

@@ -18,7 +18,12 @@ from typing import Self
 import msgspec
 
 from datapipe.dataset.hashing import canonical_json
-from datapipe.dataset.layout import FORMAT_VERSION, TRANSACTIONS_PREFIX, transaction_path
+from datapipe.dataset.layout import (
+    FORMAT_VERSION,
+    TRANSACTIONS_PREFIX,
+    WORK_PREFIX,
+    transaction_path,
+)
 from datapipe.dataset.objects import put_again, reading, writing
 from datapipe.dataset.repository import Repository, read_format
 from datapipe.errors import (
@@ -33,7 +38,7 @@ from tiering.errors import (
     StoreError,
     UndecidedError,
 )
-from tiering.store import BlockingStore, Mode, ObjectInfo
+from tiering.store import BlockingStore, ObjectInfo
 
 __all__ = [
     "GRACE_SECONDS",
@@ -277,13 +282,19 @@ def live_transactions(repo: Repository) -> list[LiveTransaction]:
 
 def store_seconds(store: BlockingStore) -> float:
     """Returns the time by the store's clock, since the epoch: that of an object written now."""
-    path = f"_work/clock-{uuid.uuid4().hex}"
+    path = f"{WORK_PREFIX}clock-{uuid.uuid4().hex}"
     with writing(store):
-        store.put(path, b"", mode=Mode.OVERWRITE)
-        try:
-            return store.head(path).modified_seconds
-        finally:
-            store.delete(path)
+        for _ in range(_ATTEMPTS):
+            put_again(store, path, b"")
+            # One that is gone already was taken for garbage by a collector without grace.
+            with contextlib.suppress(ObjectNotFoundError):
+                seconds = store.head(path).modified_seconds
+                store.delete(path)
+                return seconds
+    raise DatasetError(
+        f"{path} in {store.url} was removed {_ATTEMPTS} times as soon as it was written; the "
+        "store's time can't be known; run the same command again"
+    )
 
 
 def _create(store: BlockingStore, file: TransactionFile) -> bool:

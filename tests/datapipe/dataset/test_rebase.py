@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from datapipe.dataset import Dataset, Repository, VersionDraft, log_entries, verify_dataset
 from datapipe.errors import CommitConflictError
@@ -105,3 +109,63 @@ def test_a_transaction_finds_its_entry_behind_others(after: Dataset) -> None:
     again = append(after.repository.open(1), file="theirs.jsonl", seed=5)
     committed = commit_small(after.repository, again, transaction="theirs")
     assert (committed.version, committed.manifest) == (2, after.manifest_sha256)
+
+
+class AppendMachine(RuleBasedStateMachine):
+    """Writers that started from any version append; files and texts decide who is in the way."""
+
+    files = st.sampled_from(["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl", "e.jsonl", "f.jsonl"])
+
+    @initialize()
+    def make(self) -> None:
+        memory = Path("/dev/shm")
+        self.folder = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
+        self.repo = Repository(str(self.folder / "dataset"))
+        self.repo.create()
+        commit_small(self.repo, small_draft(self.repo, {"web": [[2]]}, file="first.jsonl"))
+        self.added: list[tuple[str, bool]] = [("first.jsonl", True)]
+        """File of each version, and whether it looked for duplicates."""
+        self.drafts: list[tuple[VersionDraft, str]] = []
+
+    @precondition(lambda self: len(self.drafts) < 4)
+    @rule(file=files, compares=st.booleans(), back=st.integers(0, 3))
+    def begin(self, file: str, compares: bool, back: int) -> None:
+        parent = self.repo.open(max(1, len(self.added) - back))
+        if file in [name for name, _ in self.added[: parent.version]]:
+            return  # a file that is in already is skipped
+        draft = append(parent, file=file)
+        draft = draft if compares else dataclasses.replace(draft, signatures=None)
+        self.drafts.append((draft, file))
+
+    @precondition(lambda self: self.drafts)
+    @rule(data=st.data())
+    def commit(self, data: st.DataObject) -> None:
+        place = data.draw(st.integers(0, len(self.drafts) - 1))
+        draft, file = self.drafts.pop(place)
+        assert draft.parent is not None
+        meanwhile = [name for name, _ in self.added[draft.parent.version :]]
+        name = f"t{len(self.added)}-{place}"
+        if file in meanwhile:
+            with pytest.raises(CommitConflictError, match=f"2 input files .* is {file}"):
+                commit_small(self.repo, draft, transaction=name)
+            return
+        assert commit_small(self.repo, draft, transaction=name).version == len(self.added) + 1
+        self.added.append((file, draft.signatures is not None))
+
+    @invariant()
+    def every_append_is_there_once(self) -> None:
+        latest = self.repo.open()
+        assert latest.version == len(self.added)
+        assert latest.manifest.totals.kept == 1 + 4 * (len(self.added) - 1)
+        assert sorted(set(latest.inputs()["file"].to_pylist())) == sorted(f for f, _ in self.added)
+        keys = latest.signatures()
+        assert keys is not None
+        assert keys.num_rows == 1 + 4 * sum(compared for _, compared in self.added[1:])
+
+    def teardown(self) -> None:
+        assert verify_dataset(self.repo.open()).problems == []
+        shutil.rmtree(self.folder)
+
+
+AppendMachine.TestCase.settings = settings(max_examples=5, stateful_step_count=12, deadline=None)
+test_appends_from_any_version = AppendMachine.TestCase
