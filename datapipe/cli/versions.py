@@ -153,8 +153,8 @@ def _draw_documents(console: Console, name: str, found: Mapping[str, Any], *, li
     console.print(f"{name}: {len(documents):,} documents")
     if not documents:
         return
-    other = "before" if name == "added" else "after"
-    _draw_amounts(console, f"{other}: why not there", found["by_reason"])
+    other = "A" if name == "added" else "B"
+    _draw_amounts(console, f"why not in {other}", found["by_reason"])
     columns = ["doc_id", "source", "source_file", "source_offset", "num_tokens", "reason"]
     rows = [[document[column] for column in columns] for document in documents[:limit]]
     console.print(table(columns, rows))
