@@ -1,7 +1,7 @@
 """Training data: raw documents to versioned token shards to GPU ranks, with lineage.
 
     datapipe.build("recipe.yaml", out="dataset")              # -> Dataset
-    dataset = datapipe.open("dataset@3")                      # number, digest; default: the latest
+    dataset = datapipe.open("dataset@3")                      # number, tag, digest, time
     stream = datapipe.TokenStream(dataset, seq_len=2048, batch_size=8)
 
 Importing this package is light: what needs torch or pyarrow is imported at first use.

@@ -8,11 +8,14 @@
     |  `- TokenizerMismatchError            dataset and tokenizer don't belong together
     |- FailedError (RuntimeError)           the request was right, carrying it out failed: exit 1
     |  |- DatasetError                      a dataset can't be opened or written
-    |  |  `- DamagedError                   bytes aren't what their digest says
+    |  |  |- DamagedError                   bytes aren't what their digest says
+    |  |  `- StoreUnfitError                the store doesn't keep a promise that is needed
     |  |- GuardError                        a guard of the recipe stopped the build before commit
     |  `- ConservationError                 documents in != kept + dropped + quarantined
     |- ResumableError (RuntimeError)        partly done, nothing lost, run again: exit 3
     |  |- CommitConflictError               another writer committed first
+    |  |- CommitUndecidedError              no answer: the version may or may not be there
+    |  |- TransactionExpiredError           the writer was silent too long: objects may be gone
     |  `- SpaceError                        a disk is full
     |- OrderError (ValueError)              a spec of the sample order that can't be
     |  `- StateError                        a state that doesn't belong to this order
@@ -25,6 +28,7 @@ from __future__ import annotations
 
 __all__ = [
     "CommitConflictError",
+    "CommitUndecidedError",
     "ConservationError",
     "DamagedError",
     "DatapipeError",
@@ -38,7 +42,9 @@ __all__ = [
     "ResumableError",
     "SpaceError",
     "StateError",
+    "StoreUnfitError",
     "TokenizerMismatchError",
+    "TransactionExpiredError",
     "UnknownReferenceError",
     "UsageError",
 ]
@@ -84,6 +90,10 @@ class DamagedError(DatasetError):
     """Stored bytes aren't what their digest says."""
 
 
+class StoreUnfitError(DatasetError):
+    """The store, or something in front of it, doesn't keep a promise that is needed."""
+
+
 class GuardError(FailedError):
     """A guard of the recipe stopped the build before commit."""
 
@@ -99,7 +109,15 @@ class ResumableError(DatapipeError, RuntimeError):
 
 
 class CommitConflictError(ResumableError):
-    """Another writer committed the version first."""
+    """Another writer changed the same thing first."""
+
+
+class CommitUndecidedError(ResumableError):
+    """The store gave no answer: the version may or may not be there."""
+
+
+class TransactionExpiredError(ResumableError):
+    """A writer was silent for so long that its objects may have been removed."""
 
 
 class SpaceError(ResumableError):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, Quiet
+from datapipe.cli.arguments import AsJson, Author, Quiet, Reason, user_or
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.engine import (
@@ -56,8 +55,6 @@ WorkFolder = Annotated[
     str | None,
     typer.Option("--work", help="Folder for unfinished work.", show_default="_work in the dataset"),
 ]
-Author = Annotated[str | None, typer.Option("--author", help="Who; stands in the log.")]
-Reason = Annotated[str, typer.Option("--reason", "-m", help="Why; stands in the log.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be read.")]
 MaxQuarantined = Annotated[
     float | None,
@@ -139,7 +136,7 @@ def build(
         options = BuildOptions(
             workers=workers,
             work=work,
-            author=_author(author),
+            author=user_or(author),
             reason=reason,
             progress=listener,
         )
@@ -176,21 +173,12 @@ def append(
         options = BuildOptions(
             workers=workers,
             work=work,
-            author=_author(author),
+            author=user_or(author),
             reason=reason,
             progress=listener,
         )
         report = append_dataset(dataset, request, options=options)
     _show(report, as_json=as_json)
-
-
-def _author(given: str | None) -> str:
-    if given is not None:
-        return given
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user without a name
-        return ""
 
 
 def _show_plan(request: Request, dataset: str | None, *, as_json: bool) -> None:

@@ -1,11 +1,9 @@
-"""`datapipe show`, `log`, `verify`, `read`: looking at what is there."""
+"""`datapipe show`, `verify`, `read`: looking at what is there."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
-import msgspec
 import typer
 from rich.console import Console
 
@@ -13,14 +11,11 @@ from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.dataset import (
-    LogEntry,
-    Repository,
-    log_entries,
     open_dataset,
     summarize,
     verify_dataset,
 )
-from datapipe.errors import DamagedError, UnknownReferenceError, UsageError
+from datapipe.errors import DamagedError, UsageError
 from datapipe.lineage import read_documents, read_sample
 
 __all__ = ["register"]
@@ -29,7 +24,6 @@ __all__ = ["register"]
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     app.command()(show)
-    app.command()(log)
     app.command()(verify)
     app.command()(read)
 
@@ -63,38 +57,6 @@ def _count_rows(counts: dict[str, Any]) -> list[tuple[str, int]]:
     rows += [(f"dropped: {rule}", count) for rule, count in counts["dropped"].items()]
     rows += [(f"quarantined: {error}", count) for error, count in counts["quarantined"].items()]
     return rows
-
-
-def log(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A dataset's folder.")],
-    as_json: AsJson = False,
-) -> None:
-    """List the versions: when, who, why, how much."""
-    entries = [msgspec.to_builtins(entry) for entry in _entries(dataset)]
-
-    def draw(console: Console) -> None:
-        rows = [
-            (
-                entry["version"],
-                datetime.fromtimestamp(entry["time_seconds"], tz=UTC).strftime("%Y-%m-%d %H:%M:%S"),
-                entry["operation"],
-                entry["author"],
-                entry["reason"],
-                entry["manifest"][:12],
-            )
-            for entry in reversed(entries)
-        ]
-        columns = ["version", "time (UTC)", "operation", "author", "reason", "manifest"]
-        console.print(table(columns, rows))
-
-    Output(as_json=as_json).result(entries, draw)
-
-
-def _entries(dataset: str) -> list[LogEntry]:
-    repository = Repository(dataset)
-    if not repository.exists():
-        raise UnknownReferenceError(f"there is no dataset at {repository.url}; check the path")
-    return log_entries(repository)
 
 
 def verify(

@@ -5,20 +5,30 @@ nothing of recipes, readers of raw data, tokenizers' insides, sample orders or t
 """
 
 from datapipe.dataset.commit import Committed, commit_version
+from datapipe.dataset.diff import VersionDiff, diff_versions
 from datapipe.dataset.draft import SourceCounts, TokenizerRecord, VersionDraft
+from datapipe.dataset.garbage import Collector, Garbage, Swept
 from datapipe.dataset.hashing import canonical_json, document_hash, hashed_tuple, sha256_hex
+from datapipe.dataset.history import version_history
+from datapipe.dataset.keep import Hold, drop_hold, hold_version, list_holds
 from datapipe.dataset.log import LogEntry
 from datapipe.dataset.manifest import ConservationRow, Manifest, SourceSummary
 from datapipe.dataset.reader import Dataset, ShardTable
 from datapipe.dataset.repository import Repository, log_entries, open_dataset
+from datapipe.dataset.retired import retire_versions
 from datapipe.dataset.shards import ShardRecord, token_dtype
 from datapipe.dataset.summary import summarize
+from datapipe.dataset.tags import Tag, delete_tag, list_tags, read_tag, set_tag
+from datapipe.dataset.transaction import Transaction, begin_transaction
 from datapipe.dataset.verify import VerifyReport, verify_dataset
 
 __all__ = [
+    "Collector",
     "Committed",
     "ConservationRow",
     "Dataset",
+    "Garbage",
+    "Hold",
     "LogEntry",
     "Manifest",
     "Repository",
@@ -26,17 +36,32 @@ __all__ = [
     "ShardTable",
     "SourceCounts",
     "SourceSummary",
+    "Swept",
+    "Tag",
     "TokenizerRecord",
+    "Transaction",
     "VerifyReport",
+    "VersionDiff",
     "VersionDraft",
+    "begin_transaction",
     "canonical_json",
     "commit_version",
+    "delete_tag",
+    "diff_versions",
     "document_hash",
+    "drop_hold",
     "hashed_tuple",
+    "hold_version",
+    "list_holds",
+    "list_tags",
     "log_entries",
     "open_dataset",
+    "read_tag",
+    "retire_versions",
+    "set_tag",
     "sha256_hex",
     "summarize",
     "token_dtype",
     "verify_dataset",
+    "version_history",
 ]

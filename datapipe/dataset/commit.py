@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from datapipe.dataset import layout
+from datapipe.dataset.compatible import check_append
 from datapipe.dataset.conservation import check_conservation
-from datapipe.dataset.draft import TokenizerRecord, VersionDraft
+from datapipe.dataset.draft import VersionDraft
 from datapipe.dataset.hashing import sha256_hex
-from datapipe.dataset.log import (
-    LogEntry,
-    find_latest,
-    publish_entry,
-    read_entry,
-    require_ours,
-    seal_entry,
-)
-from datapipe.dataset.manifest import Manifest, encode_manifest
-from datapipe.dataset.objects import put_object, reading
+from datapipe.dataset.log import LogEntry, publish_entry, read_entry, read_latest, seal_entry
+from datapipe.dataset.manifest import encode_manifest
+from datapipe.dataset.objects import put_object
 from datapipe.dataset.plan import VersionPlan, group_shards, plan_version
+from datapipe.dataset.reader import Dataset
+from datapipe.dataset.rebase import rebase_append
 from datapipe.dataset.repository import Repository, read_format
-from datapipe.dataset.shards import ShardRecord, token_dtype
-from datapipe.errors import CommitConflictError, DamagedError, TokenizerMismatchError
+from datapipe.dataset.secure import NewObject, secure_objects
+from datapipe.dataset.shards import token_dtype
+from datapipe.dataset.transaction import Transaction, check_alone
+from datapipe.errors import CommitConflictError
+from tiering.checksums import Buffer
 
 __all__ = ["Committed", "commit_version"]
+
+_REBASES = 1000
+"""Every lost race means that another writer won it, so this many are no sign of a standstill."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +42,17 @@ class Committed:
     """False: the result equals the version it would follow, and that one is named."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Wording:
+    """What the log says of a commit beside what it holds."""
+
+    dataset: str
+    author: str
+    reason: str
+    input_roots: tuple[dict[str, Any], ...]
+    time_seconds: float
+
+
 def commit_version(
     repo: Repository,
     draft: VersionDraft,
@@ -47,9 +61,11 @@ def commit_version(
     reason: str,
     input_roots: list[dict[str, Any]],
     time_seconds: float,
-    transaction: str,
+    transaction: Transaction,
 ) -> Committed:
     """Makes a draft the dataset's next version, or nothing at all.
+
+    An append follows what other appends committed meanwhile (`rebase.py`).
 
     Args:
         repo: the dataset, created before.
@@ -58,62 +74,140 @@ def commit_version(
         reason: why.
         input_roots: where the inputs were, JSON-able; stands in the log entry only.
         time_seconds: now, since the epoch.
-        transaction: a name unique to this commit; a repeated one finds its own entry.
+        transaction: begun before the shards were written; one that committed already finds its
+            own entry.
 
     Raises:
         ConservationError: the numbers don't add up.
-        TokenizerMismatchError: an append encoded with another tokenizer.
-        CommitConflictError: another writer's version follows the draft's parent already.
-        DamagedError: a shard that the draft names isn't there.
+        TokenizerMismatchError, UsageError: an append that can't be read as one with the rest.
+        CommitConflictError: another writer's version is in the way, or a shard was removed.
+        CommitUndecidedError: the store gave no answer: the version may or may not be there.
+        TransactionExpiredError: the writer was silent for too long.
+        DamagedError: a shard that the draft names isn't what was written.
         SpaceError: the disk is full.
     """
-    identity = read_format(repo.store).id
-    check_conservation(draft)
-    _check_shards(draft)
-    _check_tokenizer(draft)
-    plan = plan_version(draft)
-    data = encode_manifest(plan.manifest)
-    manifest_sha256 = sha256_hex(data)
-    if _already_committed(repo, draft, manifest=manifest_sha256, transaction=transaction):
-        return _committed(_number(draft), manifest_sha256, plan.manifest, created=True)
-    if draft.parent is not None and _adds_nothing(draft, plan):
-        parent = draft.parent
-        return _committed(parent.version, parent.manifest_sha256, parent.manifest, created=False)
-    _write_objects(repo, draft, plan)
-    put_object(repo.store, layout.manifest_path(manifest_sha256), data)
-    entry = LogEntry(
-        format=layout.FORMAT_VERSION,
-        dataset=identity,
-        version=_number(draft),
-        previous_sha256=_previous_sha256(repo, draft),
-        manifest=manifest_sha256,
-        transaction=transaction,
-        operation=draft.operation,
+    wording = _Wording(
+        dataset=read_format(repo.store).id,
         author=author,
         reason=reason,
-        time_seconds=float(time_seconds),
         input_roots=tuple(input_roots),
-        entry_sha256="",
+        time_seconds=float(time_seconds),
     )
-    publish_entry(repo.store, seal_entry(entry))
-    return _committed(_number(draft), manifest_sha256, plan.manifest, created=True)
+    check_conservation(draft)
+    _check_parent(repo, draft)
+    secured: set[str] = set()
+    for _ in range(_REBASES):
+        entries = _entries_behind(repo, draft.parent)
+        ours = [entry for entry in entries if entry.transaction == transaction.id]
+        if ours:
+            return _committed(repo.open(ours[0].version), created=True)
+        if entries:
+            onto = repo.open(entries[-1].version)
+            draft = rebase_append(draft, onto=onto, entries=entries)
+        committed = _try_commit(repo, draft, wording, transaction, secured)
+        if committed is not None:
+            return committed
+    raise CommitConflictError(
+        f"{_REBASES} versions of {repo.url} were committed by others while this one tried; "
+        "nothing of it is visible; run the same command again when there are fewer writers"
+    )
 
 
-def _number(draft: VersionDraft) -> int:
-    return draft.parent.version + 1 if draft.parent else 1
+def _try_commit(
+    repo: Repository,
+    draft: VersionDraft,
+    wording: _Wording,
+    transaction: Transaction,
+    secured: set[str],
+) -> Committed | None:
+    """Commits the draft behind its parent, or returns None: another version stands there now.
 
-
-def _committed(version: int, sha256: str, manifest: Manifest, *, created: bool) -> Committed:
+    Paths in `secured` were looked at in an earlier attempt: the transaction has protected them
+    since. New ones are added.
+    """
+    _check_shards(draft)
+    check_append(draft)
+    plan = plan_version(draft)
+    if draft.parent is not None and _adds_nothing(draft, plan):
+        return _committed(draft.parent, created=False)
+    objects = [item for item in _new_objects(draft, plan) if item.path not in secured]
+    since = transaction.started_seconds
+    for item in objects:
+        if item.data is not None:
+            put_object(repo.store, item.path, item.data, since_seconds=since)
+    secure_objects(repo.store, objects, since_seconds=since)
+    secured.update(item.path for item in objects)
+    transaction.check()
+    if not transaction.is_exclusive:
+        check_alone(repo, transaction)
+    entry = _entry(repo, draft, plan, wording, transaction)
+    if not publish_entry(repo.store, entry):
+        return None
     return Committed(
-        version=version,
-        manifest=sha256,
-        logical=manifest.digests.logical,
-        content=manifest.digests.content,
+        version=entry.version,
+        manifest=entry.manifest,
+        logical=plan.manifest.digests.logical,
+        content=plan.manifest.digests.content,
+        created=True,
+    )
+
+
+def _committed(dataset: Dataset, *, created: bool) -> Committed:
+    digests = dataset.manifest.digests
+    return Committed(
+        version=dataset.version,
+        manifest=dataset.manifest_sha256,
+        logical=digests.logical,
+        content=digests.content,
         created=created,
     )
 
 
+def _entry(
+    repo: Repository,
+    draft: VersionDraft,
+    plan: VersionPlan,
+    wording: _Wording,
+    transaction: Transaction,
+) -> LogEntry:
+    parent = draft.parent
+    entry = LogEntry(
+        format=layout.FORMAT_VERSION,
+        dataset=wording.dataset,
+        version=parent.version + 1 if parent else 1,
+        previous_sha256=sha256_hex(read_entry(repo.store, parent.version)[1]) if parent else None,
+        manifest=sha256_hex(encode_manifest(plan.manifest)),
+        transaction=transaction.id,
+        operation=draft.operation,
+        author=wording.author,
+        reason=wording.reason,
+        time_seconds=wording.time_seconds,
+        input_roots=wording.input_roots,
+        entry_sha256="",
+    )
+    return seal_entry(entry)
+
+
+def _entries_behind(repo: Repository, parent: Dataset | None) -> list[LogEntry]:
+    """Returns the entries of the versions behind the parent."""
+    latest = read_latest(repo.store)
+    first, last = parent.version + 1 if parent else 1, latest[0].version if latest else 0
+    return [read_entry(repo.store, version)[0] for version in range(first, last + 1)]
+
+
 # -- checks
+
+
+def _check_parent(repo: Repository, draft: VersionDraft) -> None:
+    if draft.parent is None:
+        return
+    entry, _ = read_entry(repo.store, draft.parent.version)
+    if entry.manifest != draft.parent.manifest_sha256:
+        raise CommitConflictError(
+            f"version {entry.version} of {repo.url} has manifest {entry.manifest}, the draft "
+            f"follows {draft.parent.manifest_sha256}; nothing was committed; open the dataset "
+            "again and run the same command"
+        )
 
 
 def _check_shards(draft: VersionDraft) -> None:
@@ -142,37 +236,6 @@ def _shown(numbers: list[int]) -> str:
     return f"{text}, ..." if len(numbers) > 8 else text
 
 
-def _check_tokenizer(draft: VersionDraft) -> None:
-    if draft.operation != "append" or draft.parent is None:
-        return
-    ours, theirs = draft.tokenizer, draft.parent.manifest.tokenizer
-    for what, mine, its in (
-        ("vocabulary", ours.vocabulary, theirs.vocabulary),
-        ("canary", ours.canary, theirs.canary),
-        ("end-of-document token", str(ours.eos_id), str(theirs.eos_id)),
-    ):
-        if mine != its:
-            raise TokenizerMismatchError(
-                f"the {what} of this tokenizer is {mine[:12]}, of {draft.parent.url} {its[:12]}: "
-                "its ids would mean something else; nothing was committed; append with the "
-                "dataset's own tokenizer, or build another dataset"
-            )
-
-
-def _already_committed(
-    repo: Repository, draft: VersionDraft, *, manifest: str, transaction: str
-) -> bool:
-    """Returns whether this very commit was done before; anything else in its place is a conflict.
-
-    Finding that before writing is only a courtesy: what decides is the exclusive create.
-    """
-    if find_latest(repo.store) < _number(draft):
-        return False
-    theirs, _ = read_entry(repo.store, _number(draft))
-    require_ours(theirs, transaction=transaction, manifest=manifest, url=repo.url)
-    return True
-
-
 def _adds_nothing(draft: VersionDraft, plan: VersionPlan) -> bool:
     assert draft.parent is not None
     new, old = plan.manifest, draft.parent.manifest
@@ -182,46 +245,33 @@ def _adds_nothing(draft: VersionDraft, plan: VersionPlan) -> bool:
     return no_rows or new.recipe_sha256 == old.recipe_sha256
 
 
-def _previous_sha256(repo: Repository, draft: VersionDraft) -> str | None:
-    if draft.parent is None:
-        return None
-    entry, data = read_entry(repo.store, draft.parent.version)
-    if entry.manifest != draft.parent.manifest_sha256:
-        raise CommitConflictError(
-            f"version {entry.version} of {repo.url} has manifest {entry.manifest}, the draft "
-            f"follows {draft.parent.manifest_sha256}; nothing was committed; open the dataset "
-            "again and run the same command"
-        )
-    return sha256_hex(data)
+# -- objects
 
 
-# -- writing
-
-
-def _write_objects(repo: Repository, draft: VersionDraft, plan: VersionPlan) -> None:
+def _new_objects(draft: VersionDraft, plan: VersionPlan) -> Iterator[NewObject]:
+    """Yields everything that the version names and its parent doesn't."""
     for file in plan.files:
         if file.entry.rows:
-            put_object(repo.store, file.path, file.data)
-    _write_tokenizer(repo, draft.tokenizer)
+            yield _at_hand(file.path, file.data)
+    for name, data in sorted(draft.tokenizer.files.items()):
+        yield _at_hand(layout.tokenizer_path(draft.tokenizer.sha256, name), data)
+    manifest = encode_manifest(plan.manifest)
+    yield _at_hand(layout.manifest_path(sha256_hex(manifest)), manifest)
     for shard in draft.shards:
-        _require_written(repo, shard)
-
-
-def _write_tokenizer(repo: Repository, tokenizer: TokenizerRecord) -> None:
-    for name, data in sorted(tokenizer.files.items()):
-        put_object(repo.store, layout.tokenizer_path(tokenizer.sha256, name), data)
-
-
-def _require_written(repo: Repository, shard: ShardRecord) -> None:
-    """Looks once more at what was written before: another program may have removed it."""
-    tokens = layout.tokens_path(shard.stored_sha256)
-    docmap = layout.docmap_path(shard.docmap_sha256)
-    with reading(repo.store, docmap):
-        repo.store.head(docmap)
-    with reading(repo.store, tokens):
-        found = repo.store.head(tokens).size
-    if found != shard.stored_bytes:
-        raise DamagedError(
-            f"{tokens} in {repo.url} has {found} bytes, {shard.stored_bytes} were written; nothing "
-            "was committed; remove it and run the same command again"
+        yield NewObject(
+            path=layout.tokens_path(shard.stored_sha256),
+            sha256=shard.stored_sha256,
+            num_bytes=shard.stored_bytes,
+            data=None,
         )
+        yield NewObject(
+            path=layout.docmap_path(shard.docmap_sha256),
+            sha256=shard.docmap_sha256,
+            num_bytes=None,
+            data=None,
+        )
+
+
+def _at_hand(path: str, data: Buffer) -> NewObject:
+    size = memoryview(data).nbytes
+    return NewObject(path=path, sha256=sha256_hex(data), num_bytes=size, data=data)

@@ -16,19 +16,28 @@ __all__ = [
     "DOCMAP_PREFIX",
     "FORMAT_PATH",
     "FORMAT_VERSION",
+    "GARBAGE_PREFIX",
     "HINT_PATH",
+    "HOLDS_PREFIX",
     "LOG_PREFIX",
     "MANIFEST_PREFIX",
+    "RETIRED_PATH",
     "TABLE_KINDS",
+    "TAGS_PREFIX",
     "TOKENS_PREFIX",
+    "TRANSACTIONS_PREFIX",
+    "WORK_PREFIX",
     "TableKind",
     "docmap_path",
     "entry_path",
     "entry_version",
+    "hold_path",
     "manifest_path",
     "object_path",
+    "tag_path",
     "tokenizer_path",
     "tokens_path",
+    "transaction_path",
 ]
 
 FORMAT_VERSION = 1
@@ -40,6 +49,12 @@ HINT_PATH = "_log/HINT"
 MANIFEST_PREFIX = "_manifests"
 TOKENS_PREFIX = "tokens"
 DOCMAP_PREFIX = "docmap"
+TRANSACTIONS_PREFIX = "_transactions/"
+GARBAGE_PREFIX = "_gc/"
+WORK_PREFIX = "_work/"
+HOLDS_PREFIX = "_refs/holds/"
+RETIRED_PATH = "_refs/retired.json"
+TAGS_PREFIX = "_refs/tags/"
 
 _ENTRY = re.compile(r"_log/(\d{20})\.json")
 
@@ -114,3 +129,18 @@ def entry_version(path: str) -> int | None:
     """Returns the version whose log entry has this path, or None: it isn't one."""
     match = _ENTRY.fullmatch(path)
     return int(match[1]) if match else None
+
+
+def transaction_path(name: str) -> str:
+    """Returns the path of a running transaction's file."""
+    return f"{TRANSACTIONS_PREFIX}{name}.json"
+
+
+def tag_path(name: str) -> str:
+    """Returns the path of a tag."""
+    return f"{TAGS_PREFIX}{name}.json"
+
+
+def hold_path(version: int) -> str:
+    """Returns the path of the hold of a version."""
+    return f"{HOLDS_PREFIX}{version:020d}.json"

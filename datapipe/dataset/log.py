@@ -6,6 +6,8 @@ until one is absent. It may be stale or absent. A gap in the numbers is damage.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -14,8 +16,14 @@ from datapipe.dataset.hashing import canonical_json, sha256_hex
 from datapipe.dataset.layout import HINT_PATH, LOG_PREFIX, entry_path, entry_version
 from datapipe.dataset.manifest import Digest, check_format
 from datapipe.dataset.objects import reading, writing
-from datapipe.errors import CommitConflictError, DamagedError, DatasetError
-from tiering.errors import ObjectExistsError, ObjectNotFoundError, StoreError, UndecidedError
+from datapipe.errors import CommitUndecidedError, DamagedError
+from tiering.errors import (
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StoreError,
+    ThrottledError,
+    UndecidedError,
+)
 from tiering.store import BlockingStore, Mode
 
 __all__ = [
@@ -28,11 +36,14 @@ __all__ = [
     "read_entry",
     "read_hint",
     "read_latest",
-    "require_ours",
     "seal_entry",
 ]
 
-_PUBLISH_ATTEMPTS = 5
+_LISTINGS = 3
+"""A listing while entries are created may have a later one and lack an earlier one."""
+
+_PAUSES_SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+"""Between the attempts to get an answer: most outages of a store are shorter than their sum."""
 
 
 class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,63 +140,61 @@ def read_latest(store: BlockingStore) -> tuple[LogEntry, bytes] | None:
 
 def list_versions(store: BlockingStore) -> range:
     """Returns the numbers of all versions. Raises: DamagedError: they have a gap."""
-    found = [entry_version(info.path) for info in store.list(LOG_PREFIX)]
-    numbers = [number for number in found if number is not None]
-    for expected, number in enumerate(numbers, start=1):
-        if number != expected:
-            raise _damaged(entry_path(expected), f"it is missing, but version {number} is there")
-    return range(1, len(numbers) + 1)
+    for _ in range(_LISTINGS):
+        found = [entry_version(info.path) for info in store.list(LOG_PREFIX)]
+        numbers = [number for number in found if number is not None]
+        if numbers == list(range(1, len(numbers) + 1)):
+            return range(1, len(numbers) + 1)
+    expected, number = next(pair for pair in enumerate(numbers, start=1) if pair[0] != pair[1])
+    raise _damaged(entry_path(expected), f"it is missing, but version {number} is there")
 
 
-def publish_entry(store: BlockingStore, entry: LogEntry) -> None:
+def publish_entry(
+    store: BlockingStore, entry: LogEntry, *, sleep: Callable[[float], None] = time.sleep
+) -> bool:
     """Makes a version visible: creates its entry, then moves HINT.
 
     Whether an unanswered request was applied is found out by asking again for the same name with
-    the same body.
+    the same body, never with the next number.
+
+    Returns:
+        False: another writer's entry has the number, and nothing was written.
 
     Raises:
-        CommitConflictError: another writer's entry has the number.
-        DatasetError: undecided; nothing may be concluded.
+        CommitUndecidedError: no answer; nothing may be concluded.
+        DatasetError: the store refuses.
     """
     path = entry_path(entry.version)
     with writing(store):
-        if not _create(store, path, encode_entry(entry)):
+        if not _create(store, path, encode_entry(entry), sleep):
             theirs = decode_entry(store.get(path), path=path)
-            require_ours(
-                theirs, transaction=entry.transaction, manifest=entry.manifest, url=store.url
-            )
+            if theirs.transaction != entry.transaction:
+                return False
         try:
             store.put(HINT_PATH, b"%d" % entry.version, mode=Mode.OVERWRITE)
         except StoreError:
-            return  # only a hint: the version is visible without it
+            return True  # only a hint: the version is visible without it
+    return True
 
 
-def _create(store: BlockingStore, path: str, data: bytes) -> bool:
+def _create(store: BlockingStore, path: str, data: bytes, sleep: Callable[[float], None]) -> bool:
     """Returns whether the entry was created, False if one is there."""
-    for _ in range(_PUBLISH_ATTEMPTS):
+    for pause in (*_PAUSES_SECONDS, None):
         try:
             store.put(path, data)
+            return True
         except ObjectExistsError:
             return False
-        except UndecidedError as error:
+        except (UndecidedError, ThrottledError) as error:
             unanswered = error
-            continue
-        return True
-    raise DatasetError(
-        f"{path} in {store.url} was asked for {_PUBLISH_ATTEMPTS} times without an answer: the "
-        "commit is undecided; run `datapipe log` before anything else: if the version isn't "
-        f"there, run the same command again ({unanswered})"
+        if pause is not None:
+            sleep(pause)
+    raise CommitUndecidedError(
+        f"{path} in {store.url} was asked for {len(_PAUSES_SECONDS) + 1} times in "
+        f"{sum(_PAUSES_SECONDS):.0f} s without an answer: the commit is undecided; run `datapipe "
+        "log` before anything else: if the version isn't there, run the same command again "
+        f"({unanswered})"
     ) from unanswered
-
-
-def require_ours(theirs: LogEntry, *, transaction: str, manifest: str, url: str) -> None:
-    """Returns if an entry is this very commit's. Raises: CommitConflictError: another writer's."""
-    if (theirs.transaction, theirs.manifest) != (transaction, manifest):
-        raise CommitConflictError(
-            f"version {theirs.version} of {url} was committed meanwhile by "
-            f"{theirs.author or 'another writer'} ({theirs.operation}: {theirs.reason}); this one "
-            "isn't visible, its shards are kept; run the same command again to follow it"
-        )
 
 
 def _bytes_of(store: BlockingStore, version: int) -> bytes | None:

@@ -8,41 +8,83 @@ from collections.abc import Iterator
 from datapipe.dataset.hashing import sha256_hex
 from datapipe.errors import DamagedError, DatasetError, SpaceError
 from tiering.checksums import Buffer
-from tiering.errors import NoSpaceError, ObjectExistsError, ObjectNotFoundError, StoreError
-from tiering.store import BlockingStore, Mode
+from tiering.errors import (
+    NoSpaceError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StoreError,
+    UndecidedError,
+)
+from tiering.store import BlockingStore, Mode, ObjectInfo
 
-__all__ = ["put_object", "read_object", "reading", "writing"]
+__all__ = ["check_digest", "put_again", "put_object", "read_object", "reading", "writing"]
+
+_ATTEMPTS = 5
 
 
-def put_object(store: BlockingStore, path: str, data: Buffer) -> None:
+def put_object(
+    store: BlockingStore, path: str, data: Buffer, *, since_seconds: float | None = None
+) -> None:
     """Writes an object that its digest names; one that is there already is fine.
 
-    What is there with another size can only be damage, and is replaced.
+    What is there with another size can only be damage, and is replaced. A lost answer is asked
+    for again: the same bytes under the same name do no harm.
+
+    Args:
+        store: where.
+        path: the object's path.
+        data: its bytes.
+        since_seconds: begin of the writer's transaction by the store's clock; what is older is
+            written again, so that no garbage collection takes it.
 
     Raises:
         SpaceError: the disk is full.
         DatasetError: the store refuses.
     """
     with writing(store):
-        try:
-            store.put(path, data)
-        except ObjectExistsError:
-            if store.head(path).size != memoryview(data).nbytes:
-                store.put(path, data, mode=Mode.OVERWRITE)
+        for attempt in range(_ATTEMPTS):
+            try:
+                return _put(store, path, data, since_seconds=since_seconds)
+            except (UndecidedError, ObjectNotFoundError):  # the latter: deleted in between
+                if attempt == _ATTEMPTS - 1:
+                    raise
+
+
+def _put(store: BlockingStore, path: str, data: Buffer, *, since_seconds: float | None) -> None:
+    try:
+        store.put(path, data)
+    except ObjectExistsError:
+        found = store.head(path)
+        is_old = since_seconds is not None and found.modified_seconds < since_seconds
+        if is_old or found.size != memoryview(data).nbytes:
+            store.put(path, data, mode=Mode.OVERWRITE)
+
+
+def put_again(store: BlockingStore, path: str, data: Buffer) -> ObjectInfo:
+    """Overwrites an object that only this writer writes, asking again where no answer came."""
+    for _ in range(_ATTEMPTS - 1):
+        with contextlib.suppress(UndecidedError):
+            return store.put(path, data, mode=Mode.OVERWRITE)
+    return store.put(path, data, mode=Mode.OVERWRITE)
 
 
 def read_object(store: BlockingStore, path: str, *, sha256: str) -> bytes:
     """Returns an object's bytes. Raises: DamagedError: missing, or not what the digest says."""
     with reading(store, path):
         data = store.get(path)
+    check_digest(store, path, data, sha256=sha256)
+    return data
+
+
+def check_digest(store: BlockingStore, path: str, data: Buffer, *, sha256: str) -> None:
+    """Returns if bytes are what their digest says. Raises: DamagedError: they aren't."""
     found = sha256_hex(data)
     if found != sha256:
         raise DamagedError(
             f"{path} in {store.url} is damaged: SHA-256 {sha256} expected, {found} read "
-            f"({len(data)} bytes); what it describes can't be used; restore the object from a "
-            "copy, or run `datapipe verify` to see all damage"
+            f"({memoryview(data).nbytes} bytes); what it describes can't be used; restore the "
+            "object from a copy, or run `datapipe verify` to see all damage"
         )
-    return data
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,9 @@ from datapipe.dataset.tables import DETAILS, SHARDS
 from tiering.checksums import Buffer
 
 __all__ = ["NewFile", "VersionPlan", "group_shards", "plan_version", "sum_totals"]
+
+MOST_FILES = 16
+"""Files of `shards` and `details`; an append to so many merges them into one."""
 
 _ROW_ORDER = {
     "shards": ["source", "number"],
@@ -93,8 +96,10 @@ def plan_version(draft: VersionDraft) -> VersionPlan:
     sources = [
         _source_columns(base, row.source, shards.get(row.source, [])) for row in conservation
     ]
-    new = {name: _new_file(name, table) for name, table in _tables(draft).items()}
-    tables = _all_files(base, new)
+    added = _tables(draft)
+    merged = _merged_tables(base, added)
+    new = {name: _new_file(name, table) for name, table in {**added, **merged}.items()}
+    tables = _all_files(base, new, merged=merged)
     content = content_digest((s.name, s.raw) for s in sources)
     logical = logical_digest(
         content=content,
@@ -240,13 +245,26 @@ def _encode(name: str, plain: pa.Table) -> Buffer:
     return encode_table(plain, group_rows=GROUP_ROWS.get(name, DEFAULT_GROUP_ROWS))
 
 
+def _merged_tables(
+    base: Dataset | None, added: Mapping[str, pa.Table | None]
+) -> dict[str, pa.Table]:
+    """Returns the tables of shards whole, once their files have become too many to read."""
+    if base is None or len(base.manifest.files("shards")) < MOST_FILES:
+        return {}
+    return {
+        name: pa.concat_tables([conform(base.whole_table(name), schema), conform(table, schema)])
+        for name, schema in (("shards", SHARDS), ("details", DETAILS))
+        if (table := added[name]) is not None and table.num_rows
+    }
+
+
 def _all_files(
-    base: Dataset | None, new: dict[str, NewFile | None]
+    base: Dataset | None, new: dict[str, NewFile | None], *, merged: Collection[str]
 ) -> dict[str, tuple[TableFile, ...]]:
     """Returns the base's files and behind them the new ones; files without rows are left out."""
     tables = {}
     for name, file in new.items():
-        old = base.manifest.files(name) if base else ()
+        old = base.manifest.files(name) if base and name not in merged else ()
         added = (file.entry,) if file is not None and file.entry.rows else ()
         was_there = base is not None and name in base.manifest.tables
         if name != "signatures" or file is not None or was_there:

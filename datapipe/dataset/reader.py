@@ -210,6 +210,12 @@ class Dataset:
         """Returns what exact deduplication compared; None if it never did."""
         return self._read_table("signatures") if "signatures" in self.manifest.tables else None
 
+    def rows_since(self, table: str, before: Dataset) -> pa.Table:
+        """Returns the rows of a table that are in files which an earlier version doesn't have."""
+        known = set(before.manifest.files(table))
+        new = [file for file in self.manifest.files(table) if file not in known]
+        return _concat([self._read_file(table, file) for file in new], TABLE_KINDS[table].schema)
+
     def tokenizer_files(self) -> dict[str, bytes]:
         """Returns the tokenizer's own files by name."""
         info = self.manifest.tokenizer
@@ -249,6 +255,10 @@ class Dataset:
                     [self._read_file("shards", file) for file in files], self.sources
                 )
             return self._index
+
+    def whole_table(self, name: str) -> pa.Table:
+        """Returns all rows of a table, by its name in the manifest."""
+        return self._read_table(name)
 
     def _read_table(self, name: str) -> pa.Table:
         files = [self._read_file(name, file) for file in self.manifest.files(name)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from typing import Any
@@ -16,6 +15,8 @@ from datapipe.dataset.log import LogEntry, list_versions, read_entry, read_lates
 from datapipe.dataset.manifest import check_format, decode_manifest
 from datapipe.dataset.objects import put_object, read_object, reading, writing
 from datapipe.dataset.reader import Dataset
+from datapipe.dataset.references import resolve
+from datapipe.dataset.retired import read_retired
 from datapipe.dataset.shards import ShardRecord, Tokens, write_shard
 from datapipe.errors import DamagedError, DatasetError, UnknownReferenceError
 from tiering.checksums import Buffer
@@ -23,9 +24,6 @@ from tiering.errors import ObjectExistsError, ObjectNotFoundError, StoreError, S
 from tiering.store import BlockingStore, open_store
 
 __all__ = ["FormatFile", "Repository", "log_entries", "open_dataset", "read_format"]
-
-_NUMBER = re.compile(r"v?(\d{1,20})")
-_DIGEST_PREFIX = re.compile(r"[0-9a-f]{4,64}")
 
 
 class FormatFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +50,7 @@ class Repository:
     """
 
     def __init__(self, url: str) -> None:
+        self._since_seconds: float | None = None
         try:
             self._store: BlockingStore = open_store(url).blocking()
         except StoreURLError as error:
@@ -62,6 +61,17 @@ class Repository:
         """Returns the repository in a store that is already open."""
         repository = cls.__new__(cls)
         repository._store = store
+        repository._since_seconds = None
+        return repository
+
+    def since(self, seconds: float) -> Repository:
+        """Returns the same repository for one transaction: it writes again what is older.
+
+        Args:
+            seconds: when the transaction began, by the store's clock.
+        """
+        repository = Repository.over(self._store)
+        repository._since_seconds = seconds
         return repository
 
     def __repr__(self) -> str:
@@ -116,7 +126,8 @@ class Repository:
             SHA-256 of the bytes, hex.
         """
         sha256 = sha256_hex(data)
-        put_object(self._store, layout.object_path(prefix, sha256, suffix, fan_out=fan_out), data)
+        path = layout.object_path(prefix, sha256, suffix, fan_out=fan_out)
+        put_object(self._store, path, data, since_seconds=self._since_seconds)
         return sha256
 
     def write_shard(
@@ -124,8 +135,25 @@ class Repository:
     ) -> ShardRecord:
         """Writes a shard and its docmap; see `shards.write_shard`."""
         return write_shard(
-            self._store, tokens, source=source, number=number, docmap=docmap, text_bytes=text_bytes
+            self._store,
+            tokens,
+            source=source,
+            number=number,
+            docmap=docmap,
+            text_bytes=text_bytes,
+            since_seconds=self._since_seconds,
         )
+
+    def holds_shard(self, shard: ShardRecord) -> bool:
+        """Returns whether a shard that was written before is there still, with its docmap."""
+        try:
+            self._store.head(layout.docmap_path(shard.docmap_sha256))
+            tokens = self._store.head(layout.tokens_path(shard.stored_sha256))
+        except ObjectNotFoundError:
+            return False
+        except StoreError as error:
+            raise DatasetError(f"{self.url} can't be read: {error}") from error
+        return tokens.size == shard.stored_bytes
 
     # -- versions
 
@@ -139,7 +167,12 @@ class Repository:
         return self._open_entry(found[0]) if found else None
 
     def open(self, ref: str | int | None = None) -> Dataset:
-        """Returns a version: the newest (None), by number (3, "3", "v3") or manifest digest prefix.
+        """Returns a version: the newest (None), by number, tag, manifest digest or time.
+
+        What it means is found out once; the dataset returned never changes.
+
+        Args:
+            ref: 3, "3", "v3", "a-tag", "4f2a9c", "2026-11-30", "2026-11-30T12:00" (UTC).
 
         Raises:
             UnknownReferenceError: there is no such version.
@@ -150,26 +183,21 @@ class Repository:
             raise _no_versions(self)
         if ref is None:
             return self._open_entry(latest[0])
-        version = self._resolve(str(ref), latest[0].version)
-        return self._open_entry(read_entry(self._store, version)[0])
-
-    def _resolve(self, ref: str, latest: int) -> int:
-        number = _NUMBER.fullmatch(ref)
-        if number and 1 <= int(number[1]) <= latest:
-            return int(number[1])
-        if _DIGEST_PREFIX.fullmatch(ref):
-            found = {e.manifest: e.version for e in log_entries(self) if e.manifest.startswith(ref)}
-            if len(found) == 1:
-                return next(iter(found.values()))
-            if found:
-                raise UnknownReferenceError(
-                    f"{ref!r} begins the digests of versions {sorted(found.values())} of "
-                    f"{self.url}; give more of it, or a number"
-                )
-        raise UnknownReferenceError(
-            f"{self.url} has no version {ref!r}; it has {_existing(latest)}; give a number, or the "
-            "first digits of a manifest digest (`datapipe log` shows them)"
+        entry = resolve(
+            self._store, str(ref), latest=latest[0].version, entries=lambda: log_entries(self)
         )
+        if entry.version != latest[0].version:
+            self._refuse_retired(entry.version)
+        return self._open_entry(entry)
+
+    def _refuse_retired(self, version: int) -> None:
+        found = read_retired(self._store).get(version)
+        if found is not None:
+            raise UnknownReferenceError(
+                f"version {version} of {self.url} was retired by {found.author or 'somebody'} "
+                f"({found.reason}): what it held may be gone; open another version "
+                "(`datapipe log` lists them)"
+            )
 
     def _open_entry(self, entry: LogEntry) -> Dataset:
         path = layout.manifest_path(entry.manifest)
@@ -183,7 +211,7 @@ class Repository:
 
 
 def open_dataset(ref: str) -> Dataset:
-    """Opens "URL", "URL@3", "URL@v3" or "URL@<first digits of a manifest digest>".
+    """Opens "URL" or "URL@VERSION": a number, a tag, a time, or the digits of a manifest digest.
 
     Raises:
         UnknownReferenceError: no dataset or version is there.
@@ -262,7 +290,3 @@ def _no_versions(repo: Repository) -> UnknownReferenceError:
         f"there is no dataset at {repo.url}; nothing can be read; check the path, or make one "
         "with `datapipe build`"
     )
-
-
-def _existing(latest: int) -> str:
-    return "version 1" if latest == 1 else f"versions 1 to {latest}"

@@ -73,6 +73,7 @@ def write_shard(
     number: int,
     docmap: pa.Table,
     text_bytes: int,
+    since_seconds: float | None = None,
 ) -> ShardRecord:
     """Writes a shard and its docmap; the same ones again are written once.
 
@@ -85,19 +86,20 @@ def write_shard(
         number: its number in the source, from 0.
         docmap: columns of DOCMAP, one row a document in token order.
         text_bytes: UTF-8 bytes of the documents' cleaned texts.
+        since_seconds: as in `put_object`.
 
     Raises:
-        ValueError: the docmap doesn't cover the tokens without gap or overlap.
+        ValueError: the docmap doesn't cover the tokens without gap or overlap, or has other sums.
         SpaceError: the disk is full.
     """
     data = _stored_bytes(tokens)
-    _check_cover(docmap, len(tokens), shard=f"shard {number} of {source}")
+    _check_cover(docmap, len(tokens), text_bytes, shard=f"shard {number} of {source}")
     plain = conform(docmap, DOCMAP)
     raw_sha256, checksums = _raw_digests(data)
     encoded = encode_table(plain)
     docmap_sha256 = sha256_hex(encoded)
-    put_object(store, layout.tokens_path(raw_sha256), data)
-    put_object(store, layout.docmap_path(docmap_sha256), encoded)
+    put_object(store, layout.tokens_path(raw_sha256), data, since_seconds=since_seconds)
+    put_object(store, layout.docmap_path(docmap_sha256), encoded, since_seconds=since_seconds)
     return ShardRecord(
         source=source,
         number=number,
@@ -136,7 +138,7 @@ def _raw_digests(data: memoryview) -> tuple[str, tuple[int, ...]]:
     return digest.hexdigest(), tuple(checksums)
 
 
-def _check_cover(docmap: pa.Table, num_tokens: int, *, shard: str) -> None:
+def _check_cover(docmap: pa.Table, num_tokens: int, text_bytes: int, *, shard: str) -> None:
     starts = docmap.column("token_start").to_numpy()
     counts = docmap.column("num_tokens").to_numpy()
     ends = np.cumsum(counts)
@@ -146,4 +148,10 @@ def _check_cover(docmap: pa.Table, num_tokens: int, *, shard: str) -> None:
             f"the docmap of {shard} covers {covered} tokens in {len(ends)} documents, the shard "
             f"has {num_tokens}; nothing was written; documents must follow each other without "
             "gap or overlap"
+        )
+    counted = int(docmap.column("text_bytes").to_numpy().sum())
+    if counted != text_bytes:
+        raise ValueError(
+            f"the documents of {shard} have {counted} text bytes, {text_bytes} were given; nothing "
+            "was written; give their sum"
         )

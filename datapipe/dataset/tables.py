@@ -38,6 +38,7 @@ DOCMAP = pa.schema(
         pa.field("content_hash", _HASH, nullable=False),
         pa.field("token_start", pa.int64(), nullable=False),
         pa.field("num_tokens", pa.int64(), nullable=False),
+        pa.field("text_bytes", pa.int64(), nullable=False),  # UTF-8 bytes of the cleaned text
         *_ORIGIN,
         pa.field("record_id", pa.string()),  # the input's own id of the record
         pa.field("url_hash", pa.uint64()),

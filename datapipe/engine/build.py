@@ -8,7 +8,6 @@ interrupted goes on from its finished pieces when it is run again.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -22,7 +21,9 @@ from datapipe.dataset import (
     Repository,
     ShardRecord,
     TokenizerRecord,
+    Transaction,
     VersionDraft,
+    begin_transaction,
     commit_version,
     sha256_hex,
 )
@@ -165,6 +166,24 @@ class _Build:
         """Runs all steps; returns the report, its seconds still 0."""
         listed = list_sources(self._recipe.inputs)
         self._repository.create()
+        with begin_transaction(
+            self._repository,
+            base_version=self._parent.version if self._parent is not None else 0,
+            author=self._options.author,
+            time_seconds=time.time(),
+        ) as transaction:
+            self._note_store(transaction)
+            self._repository = self._repository.since(transaction.started_seconds)
+            return self._run(listed, transaction)
+
+    def _note_store(self, transaction: Transaction) -> None:
+        if not transaction.is_exclusive:
+            self._options.progress.note(
+                f'{self._repository.url} ignores "create only if absent": only one writer at a '
+                "time is let in"
+            )
+
+    def _run(self, listed: list[SourceInputs], transaction: Transaction) -> BuildReport:
         files = [file for source in listed for file, _ in source.files]
         digests = hash_files(files, executor=self._executor, progress=self._options.progress)
         sources = skip_known(listed, digests, self._base)
@@ -172,7 +191,7 @@ class _Build:
             return self._nothing_new(self._base, num_skipped=len(files))
         pieces = self._make_pieces(sources, digests)
         shards = self._write_shards(pieces)
-        committed = self._commit(sources, digests, pieces, shards)
+        committed = self._commit(sources, digests, pieces, shards, transaction)
         self._work.empty(self._passes.used)
         return BuildReport(
             dataset=self._repository.url,
@@ -267,6 +286,7 @@ class _Build:
         digests: Mapping[str, str],
         pieces: _Pieces,
         shards: list[ShardRecord],
+        transaction: Transaction,
     ) -> Committed:
         scanned = [item.piece for item in pieces.scanned]
         draft = VersionDraft(
@@ -294,7 +314,7 @@ class _Build:
             reason=self._options.reason,
             input_roots=[],
             time_seconds=time.time(),
-            transaction=uuid.uuid4().hex,
+            transaction=transaction,
         )
 
     def _resolved_recipe(self) -> dict[str, Any]:

@@ -38,10 +38,12 @@ class ShardTask:
 
 
 def write_shard(task: ShardTask) -> ShardRecord:
-    """Returns the shard's record, writing its objects unless that was done already."""
+    """Returns the shard's record, writing its objects unless they are there already."""
     record = task.work.record(task.piece)
     if record is not None:
-        return ShardRecord.from_json(record)
+        found = ShardRecord.from_json(record)
+        if task.repository.holds_shard(found):
+            return found
     written = _write(task)
     task.work.finish(task.piece, written.to_json())
     return written

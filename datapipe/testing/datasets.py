@@ -20,6 +20,7 @@ from datapipe.dataset import (
     SourceCounts,
     TokenizerRecord,
     VersionDraft,
+    begin_transaction,
     commit_version,
     document_hash,
     hashed_tuple,
@@ -80,6 +81,7 @@ def small_docmap(
             "content_hash": pa.array(hashes, pa.binary(16)),
             "token_start": ends - np.array(lengths, dtype=np.int64),
             "num_tokens": np.array(lengths, dtype=np.int64),
+            "text_bytes": pa.array([10] * count, pa.int64()),
             "source_file": _names([file] * count),
             "source_offset": pa.array([n * 100 for n in numbers], pa.int64()),
             "source_length": pa.array([100] * count, pa.int64()),
@@ -120,6 +122,7 @@ def small_draft(
     dropped: int = 0,
     quarantined: int = 0,
     recipe: Mapping[str, Any] | None = None,
+    file: str | None = None,
 ) -> VersionDraft:
     """Writes the shards of a version and returns its draft.
 
@@ -133,9 +136,10 @@ def small_draft(
         dropped: documents dropped as duplicates, in the first source.
         quarantined: records quarantined, in the first source.
         recipe: default: one that appends the end-of-document token.
+        file: what the documents come from; default: one named after the parent's version.
     """
     base = parent if operation == "append" else None
-    file = f"part{base.version if base else 0}.jsonl"
+    file = file or f"part{base.version if base else 0}.jsonl"
     written = {
         name: _write_shards(repo, name, shards, base=base, file=file, max_id=max_id, seed=seed)
         for name, shards in sources.items()
@@ -163,16 +167,20 @@ def small_draft(
 def commit_small(
     repo: Repository, draft: VersionDraft, *, author: str = "tester", transaction: str = "t"
 ) -> Committed:
-    """Commits a draft at second 1,000 of the epoch."""
-    return commit_version(
-        repo,
-        draft,
-        author=author,
-        reason="a test",
-        input_roots=[],
-        time_seconds=1000.0,
-        transaction=transaction,
-    )
+    """Commits a draft at second 1,000 of the epoch, in a transaction of its own."""
+    base_version = draft.parent.version if draft.parent else 0
+    with begin_transaction(
+        repo, base_version=base_version, author=author, time_seconds=1000.0, id=transaction
+    ) as running:
+        return commit_version(
+            repo,
+            draft,
+            author=author,
+            reason="a test",
+            input_roots=[],
+            time_seconds=1000.0,
+            transaction=running,
+        )
 
 
 def _write_shards(
@@ -187,12 +195,12 @@ def _write_shards(
 ) -> list[ShardRecord]:
     known = {s.name: s.num_shards for s in base.sources} if base else {}
     written, first = [], 0
-    for number, lengths in enumerate(shards, start=known.get(source, 0)):
+    for index, lengths in enumerate(shards):
         written.append(
             repo.write_shard(
-                small_tokens(lengths, max_id=max_id, seed=seed + number),
+                small_tokens(lengths, max_id=max_id, seed=seed + index),
                 source=source,
-                number=number,
+                number=known.get(source, 0) + index,
                 docmap=small_docmap(lengths, source=source, file=file, first=first),
                 text_bytes=10 * len(lengths),
             )

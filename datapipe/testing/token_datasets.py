@@ -17,12 +17,12 @@ from datapipe.dataset import (
     SourceCounts,
     TokenizerRecord,
     VersionDraft,
-    commit_version,
     document_hash,
     hashed_tuple,
     token_dtype,
 )
 from datapipe.dataset.tables import DOCMAP
+from datapipe.testing.datasets import commit_small
 
 __all__ = ["make_dataset", "read_shard"]
 
@@ -79,15 +79,7 @@ def make_dataset(
         ),
         environment={},
     )
-    commit_version(
-        repository,
-        draft,
-        author="test",
-        reason="test",
-        input_roots=[],
-        time_seconds=0.0,
-        transaction=uuid.uuid4().hex,
-    )
+    commit_small(repository, draft, transaction=uuid.uuid4().hex)
     return repository.open()
 
 
@@ -120,6 +112,7 @@ def _docmap(source: str, number: int, sizes: list[int]) -> pa.Table:
         "content_hash": hashes,
         "token_start": np.cumsum([0, *sizes[:-1]]),
         "num_tokens": sizes,
+        "text_bytes": sizes,
         "source_file": [f"{source}.jsonl"] * len(sizes),
         "source_offset": [100 * index for index in range(len(sizes))],
         "source_length": [100] * len(sizes),

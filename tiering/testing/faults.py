@@ -1,4 +1,4 @@
-"""A store that fails where a test says, before or after the request was applied."""
+"""A store that fails where a test says, before or after the request was applied, or lies."""
 
 from __future__ import annotations
 
@@ -24,14 +24,22 @@ class FaultyStore:
         fault: called with ("put" | "head" | "get" | "open" | "list" | "delete", path).
         applied: "before": a refused request never reaches the store; "after": it was carried
             out and the answer was lost.
+        drops_conditions: every put overwrites, as behind a proxy that drops the headers
+            If-None-Match and If-Match.
     """
 
     def __init__(
-        self, inner: BlockingStore, *, fault: Fault, applied: Literal["before", "after"] = "before"
+        self,
+        inner: BlockingStore,
+        *,
+        fault: Fault = lambda _verb, _path: None,
+        applied: Literal["before", "after"] = "before",
+        drops_conditions: bool = False,
     ) -> None:
         self._inner = inner
         self._fault = fault
         self._applied = applied
+        self._drops_conditions = drops_conditions
 
     @property
     def url(self) -> str:
@@ -70,6 +78,8 @@ class FaultyStore:
         error = self._fault("put", path)
         if error is not None and self._applied == "before":
             raise error
+        if self._drops_conditions:
+            mode, match = Mode.OVERWRITE, None
         try:
             info = self._inner.put(path, data, mode=mode, match=match)
         except StoreError as refused:

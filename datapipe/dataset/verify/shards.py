@@ -142,6 +142,12 @@ def _check_docmap(
         digest = rows_sha256(docmap)
         findings.expect(path, "the digest of its rows", expected=docmap_logical, found=digest)
         _check_cover(findings, path, docmap, int(table.num_tokens[number]))
+        findings.expect(
+            path,
+            "the sum of its text_bytes",
+            expected=int(dataset.details(source).text_bytes[number]),
+            found=int(docmap["text_bytes"].to_numpy().sum()),
+        )
         if wrong := wrong_ids(_with_source(docmap, source)):
             findings.add(path, f"{wrong} rows have a doc_id that isn't the hash of their origin")
         return docmap

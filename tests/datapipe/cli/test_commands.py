@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import typer
 
+from datapipe.cli.garbage import parse_duration
 from datapipe.cli.main import application, main
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -103,7 +104,96 @@ def test_append_and_log(run: Run, dataset: Path, tmp_path: Path) -> None:
         (1, "build", "first"),
         (2, "append", "more"),
     ]
-    assert re.search(r"2 .* append +ann +more", run("log", dataset).out)
+    text = run("log", dataset).out
+    assert re.search(r"version 2  .* UTC  append by ann\n +more\n +41 documents \(\+1\), ", text)
+    (newest,) = run("log", dataset, "-n", 1, "--json").json()
+    assert newest["counts"]["change"]["kept"] == 1
+
+
+def test_diff_says_what_came(run: Run, dataset: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"text": "one more"}\n{"text": " "}\n')
+    run("append", dataset, more, "-j", 1)
+    data = run("diff", dataset, 1, 2, "--documents", "--json").json()
+    assert data["sources"]["documents"]["change"]["documents"] == 1
+    assert data["reasons"]["dropped: drop_empty.empty"]["change"] == 1
+    assert data["languages"]["unknown"]["text_bytes"] == 8
+    (document,) = data["added"]["documents"]
+    assert (document["source_file"], document["reason"]) == ("more.jsonl", "not read")
+    text = run("diff", dataset, "v1", "v2", "--documents").out
+    assert re.search(r"documents +\+1 +\+\d+ +\+8 *\n", text)
+    assert "added: 1 documents" in text
+    assert "removed: 0 documents" in text
+
+
+def test_tags_are_set_listed_used_and_deleted(run: Run, dataset: Path) -> None:
+    assert run("tag", dataset, "prod", "--dry-run", "--json").json()["version"] == 1
+    assert run("tag", dataset, "--json").json() == []
+    made = run("tag", dataset, "prod", 1, "-m", "good", "--author", "ann")
+    assert made.out == "tag prod names version 1\n"
+    assert run("show", f"{dataset}@prod", "--json").json()["version"] == 1
+    assert run("show", f"{dataset}@2099-01-01T00:00", "--json").json()["version"] == 1
+    assert re.search(r"prod +1 +no +ann +good", run("tag", dataset).out)
+    assert re.search(r"  \[prod\]\n", run("log", dataset).out)
+    refused = run("tag", dataset, "prod", "--delete")
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    assert run("tag", dataset, "prod", "--delete", "--yes").code == 0
+    assert run("tag", dataset, "--json").json() == []
+    moves = run("tag", dataset, "prod", "--history", "--json").json()["moves"]
+    assert [move["version"] for move in moves] == [1, None]
+    assert re.search(r"1 +ann +good", run("tag", dataset, "prod", "--history").out)
+
+
+def test_a_release_is_not_moved(run: Run, dataset: Path) -> None:
+    run("tag", dataset, "v1-final", "--release")
+    refused = run("tag", dataset, "v1-final", "--delete", "--yes")
+    assert refused.code == 2
+    assert "is a release" in refused.err
+
+
+def test_gc_marks_then_deletes(run: Run, dataset: Path) -> None:
+    (dataset / "tokens/ab").mkdir(parents=True, exist_ok=True)
+    (dataset / "tokens/ab/left.bin").write_bytes(b"1234")
+    seen = run("gc", dataset, "--grace", "0", "--dry-run", "--json").json()
+    assert seen["garbage"] == {
+        "objects": 1,
+        "bytes": 4,
+        "folders": {"tokens": {"objects": 1, "bytes": 4}},
+    }
+    assert (seen["deleted"], seen["kept"]) == (None, {"1": ["newest"]})
+    assert not (dataset / "_gc").exists()
+    assert run("gc", dataset, "--json").json()["garbage"]["objects"] == 0
+    assert "marked; after the grace period" in run("gc", dataset, "--grace", "0s").out
+    assert (dataset / "tokens/ab/left.bin").exists()
+    assert "deleted: 1 objects" in run("gc", dataset, "--grace", "0", "--yes").out
+    assert not (dataset / "tokens/ab/left.bin").exists()
+    assert run("verify", dataset).code == 0
+
+
+def test_gc_retires_versions_only_with_yes(run: Run, dataset: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"text": "one more"}\n')
+    run("append", dataset, more, "-j", 1)
+    refused = run("gc", dataset, "--retire-older-than", "0")
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    options = ("--retire-older-than", "0", "--grace", "0", "--json")
+    assert run("gc", dataset, *options, "--dry-run").json()["retired"] == [1]
+    assert run("hold", dataset, "1", "-m", "model M").out.endswith("held\n")
+    assert run("gc", dataset, *options, "--yes").json()["kept"]["1"] == ["hold: model M"]
+    assert run("hold", dataset, "1", "--drop").code == 2
+    assert run("hold", dataset, "1", "--drop", "--yes", "--json").json()[0]["version"] == 1
+    assert run("hold", dataset, "--json").json() == []
+    assert run("gc", dataset, *options, "--yes").json()["retired"] == [1]
+    assert "was retired by" in run("show", f"{dataset}@1").err
+    assert "(retired)" in run("log", dataset).out
+    assert run("verify", dataset).code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0", 0), ("90", 90), ("1.5h", 5400), ("7d", 604_800), ("2w", 1_209_600)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
 
 
 def test_show_names_sources_and_digests(run: Run, dataset: Path) -> None:
@@ -167,6 +257,10 @@ def test_init_writes_a_recipe_that_loads(run: Run, tmp_path: Path) -> None:
         (["append", "{tmp}/nowhere", "{raw}"], 2, r"no dataset at .*nowhere"),
         (["show", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["log", "{tmp}/nowhere"], 2, r"no dataset at"),
+        (["diff", "{tmp}/nowhere", "1", "2"], 2, r"no dataset at"),
+        (["tag", "{tmp}/nowhere"], 2, r"no dataset at"),
+        (["gc", "{tmp}/nowhere"], 2, r"no dataset at"),
+        (["hold", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["read", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["verify", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["lineage", "batch", "{tmp}/nowhere", "--run", "r", "--step", "1"], 2, r"no dataset at"),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from datapipe.dataset import (
@@ -20,18 +21,22 @@ from datapipe.dataset import (
     Repository,
     SourceCounts,
     VersionDraft,
+    layout,
     log_entries,
     verify_dataset,
 )
+from datapipe.dataset.plan import MOST_FILES
 from datapipe.errors import (
     CommitConflictError,
     ConservationError,
     DamagedError,
     SpaceError,
     TokenizerMismatchError,
+    UsageError,
 )
 from datapipe.testing import commit_small, small_draft, small_quarantine, small_tokenizer
-from tiering.errors import NoSpaceError
+from tiering.errors import NoSpaceError, ObjectExistsError
+from tiering.store import BlockingStore
 from tiering.testing import FaultyStore
 
 SOURCES = {"web": [[3, 4], [5]], "books": [[9]]}
@@ -145,6 +150,53 @@ def test_an_append_with_another_tokenizer_is_refused(
     with pytest.raises(TokenizerMismatchError, match=f"the {what} of this tokenizer is ffff"):
         commit_small(repo, changed(draft, tokenizer=other), transaction="second")
     assert repo.open().version == 1
+
+
+def test_an_append_with_another_token_type_is_refused(repo: Repository, dataset: Dataset) -> None:
+    draft = small_draft(repo, {"web": [[3]]}, parent=dataset, operation="append", max_id=70_000)
+    with pytest.raises(TokenizerMismatchError, match="the token type of this tokenizer is uint32"):
+        commit_small(repo, draft, transaction="second")
+
+
+def test_an_append_whose_documents_end_otherwise_is_refused(
+    repo: Repository, dataset: Dataset
+) -> None:
+    recipe = {"tokenize": {"append_eos": False}}
+    draft = small_draft(repo, {"web": [[3]]}, parent=dataset, operation="append", recipe=recipe)
+    with pytest.raises(UsageError, match=r"end with an end-of-document.*append_eos: true"):
+        commit_small(repo, draft, transaction="second")
+
+
+def test_an_append_with_other_columns_is_refused(repo: Repository, dataset: Dataset) -> None:
+    draft = small_draft(repo, {"web": [[3]]}, parent=dataset, operation="append")
+    path = Path(repo.url) / layout.docmap_path(dataset.shards("web").docmap_sha256[0])
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("mood", table["licence"]), path)
+    with pytest.raises(UsageError, match=r"described by other columns than this program .*: mood"):
+        commit_small(repo, draft, transaction="second")
+
+
+def test_an_append_shares_the_objects_that_were_there(appended: Dataset, dataset: Dataset) -> None:
+    for source in dataset.sources:
+        old, new = dataset.shards(source.name), appended.shards(source.name)
+        count = len(old)
+        assert list(new.stored_sha256[:count]) == list(old.stored_sha256)
+        assert list(new.docmap_sha256[:count]) == list(old.docmap_sha256)
+    store = appended.repository.store
+    assert len(list(store.list("tokens/"))) == len(list(store.list("docmap/"))) == 5
+
+
+def test_too_many_files_of_shards_are_merged(repo: Repository, dataset: Dataset) -> None:
+    latest: Dataset | None = dataset
+    for number in range(MOST_FILES):
+        draft = small_draft(repo, {"web": [[2]]}, parent=latest, operation="append", seed=number)
+        commit_small(repo, changed(draft, inputs=None, signatures=None), transaction=f"t{number}")
+        latest = repo.latest()
+    assert latest is not None
+    assert [len(latest.manifest.files(name)) for name in ("shards", "details")] == [1, 1]
+    assert latest.manifest.files("shards")[0].rows == 3 + MOST_FILES
+    assert list(latest.shards("web").raw_sha256[:2]) == list(dataset.shards("web").raw_sha256)
+    assert verify_dataset(latest).problems == []
 
 
 def test_an_append_needs_a_parent(repo: Repository) -> None:
@@ -302,7 +354,34 @@ class Killed(BaseException):
     """Stops everything, as kill -9 does."""
 
 
-def test_killed_at_any_write_a_second_run_completes(tmp_path: Path) -> None:
+class MortalStore(FaultyStore):
+    """Dies at a change of the store, which is applied or not, and stays dead."""
+
+    def __init__(self, inner: BlockingStore, *, at: int, applied: bool) -> None:
+        super().__init__(inner, fault=self._count)
+        self.left, self._applies = at, applied
+
+    def _count(self, verb: str, _: str) -> None:
+        if self.left < 0:
+            raise Killed
+        if verb in ("put", "delete"):
+            self.left -= 1
+            if self.left < 0 and not self._applies:
+                raise Killed
+
+    def put(self, path: str, data: Any, **options: Any) -> Any:
+        with contextlib.suppress(ObjectExistsError) if self.left == 0 else contextlib.nullcontext():
+            info = super().put(path, data, **options)
+        if self.left < 0:
+            raise Killed
+        return info
+
+
+@pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("transaction", ["t", "u"], ids=["same", "another"])
+def test_killed_at_any_write_a_second_run_completes(
+    tmp_path: Path, applied: bool, transaction: str
+) -> None:
     at, done = 0, False
     ready = Repository(str(tmp_path / "ready"))
     ready.create()
@@ -310,40 +389,24 @@ def test_killed_at_any_write_a_second_run_completes(tmp_path: Path) -> None:
     while not done:
         repo = Repository(str(tmp_path / str(at)))
         shutil.copytree(ready.url, repo.url)
-        done = _commit_killed(repo, draft, at=at)
-        latest = repo.latest()
-        assert latest is None or verify_dataset(latest).problems == []
-        again = commit_small(repo, draft, transaction="t")
-        assert (again.version, len(log_entries(repo))) == (1, 1)
-        assert verify_dataset(repo.open()).problems == []
+        mortal = MortalStore(repo.store, at=at, applied=applied)
+        with contextlib.suppress(Killed):
+            commit_small(Repository.over(mortal), draft, transaction="t")
+        done = mortal.left >= 0
+        _assert_second_run_completes(repo, draft, transaction)
         at += 1
-    assert at > 8
+    assert at > 12
 
 
-def _commit_killed(repo: Repository, draft: VersionDraft, *, at: int) -> bool:
-    """Commits until write number `at`, which is applied or not; returns whether it got through."""
-    puts = iter(range(1000))
-
-    def fault(verb: str, _: str) -> Exception | None:
-        if verb == "put" and next(puts) == at // 2:
-            raise Killed if at % 2 else _AfterwardsError
-        return None
-
-    class _AfterwardsError(Exception): ...
-
-    class _Store(FaultyStore):
-        def put(self, path: str, data: Any, **options: Any) -> Any:
-            try:
-                return super().put(path, data, **options)
-            except _AfterwardsError:
-                repo.store.put(path, data, **options)
-                raise Killed from None
-
-    try:
-        commit_small(Repository.over(_Store(repo.store, fault=fault)), draft, transaction="t")
-    except Killed:
-        return False
-    return True
+def _assert_second_run_completes(repo: Repository, draft: VersionDraft, transaction: str) -> None:
+    latest = repo.latest()
+    assert latest is None or verify_dataset(latest).problems == []
+    if latest is not None and transaction != "t":  # the program run again sees what is there
+        draft = changed(draft, parent=latest)
+    again = commit_small(repo, draft, transaction=transaction)
+    assert (again.version, len(log_entries(repo))) == (1, 1)
+    assert again.created == (latest is None or transaction == "t")
+    assert verify_dataset(repo.open()).problems == []
 
 
 KILLED = """
@@ -353,20 +416,20 @@ from datapipe.testing import commit_small, small_draft
 repo = Repository(sys.argv[1])
 repo.create()
 draft = small_draft(repo, {"web": [[3, 4]]})
-link, count = os.link, [0]
-def counted(*args, **options):
-    count[0] += 1
-    if count[0] == 8:  # the log entry
+link = os.link
+def watched(source, target):
+    if sys.argv[2] in str(target):
         os.kill(os.getpid(), signal.SIGKILL)
-    link(*args, **options)
-os.link = counted
+    link(source, target)
+os.link = watched
 commit_small(repo, draft)
 """
 
 
-def test_a_killed_process_leaves_nothing_visible(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", ["/_transactions/", "/_manifests/", "/_log/"])
+def test_a_killed_process_leaves_nothing_visible(tmp_path: Path, step: str) -> None:
     url = str(tmp_path / "dataset")
-    run = subprocess.run([sys.executable, "-c", KILLED, url], check=False)
+    run = subprocess.run([sys.executable, "-c", KILLED, url, step], check=False)
     assert run.returncode == -signal.SIGKILL
     repo = Repository(url)
     assert repo.latest() is None
@@ -396,7 +459,8 @@ def test_shards_are_looked_at_before_the_commit(repo: Repository, kind: str, dam
     path = next(iter(repo.store.list(f"{kind}/"))).path
     file = Path(repo.url) / path
     file.unlink() if damage == "missing" else file.write_bytes(b"")
-    with pytest.raises(DamagedError, match=path):
+    error = CommitConflictError if damage == "missing" else DamagedError
+    with pytest.raises(error, match=f"{path}.* run the same command again"):
         commit_small(repo, draft)
     assert repo.latest() is None
 

@@ -15,7 +15,7 @@ from datapipe.dataset.log import (
     publish_entry,
     seal_entry,
 )
-from datapipe.errors import CommitConflictError, DamagedError, DatasetError
+from datapipe.errors import CommitUndecidedError, DamagedError, DatasetError
 from tiering.errors import StoreError, UndecidedError
 from tiering.store import Mode
 from tiering.testing import FaultyStore
@@ -135,10 +135,10 @@ def test_entries_are_linked_by_their_hashes(appended: Dataset) -> None:
     assert first.dataset == json.loads((Path(appended.url) / "format.json").read_bytes())["id"]
 
 
-def test_another_writers_entry_is_a_conflict(repo: Repository) -> None:
-    publish_entry(repo.store, entry(1, author="ada", reason="hers"))
-    with pytest.raises(CommitConflictError, match=r"committed meanwhile by ada \(build: hers\)"):
-        publish_entry(repo.store, entry(1, transaction="t-2"))
+def test_another_writers_entry_stays(repo: Repository) -> None:
+    assert publish_entry(repo.store, entry(1, author="ada"))
+    assert not publish_entry(repo.store, entry(1, transaction="t-2"))
+    assert [e.author for e in log_entries(repo)] == ["ada"]
 
 
 def test_an_entry_of_the_same_transaction_is_ours(repo: Repository) -> None:
@@ -149,22 +149,37 @@ def test_an_entry_of_the_same_transaction_is_ours(repo: Repository) -> None:
 
 @pytest.mark.parametrize("applied", ["before", "after"])
 def test_a_lost_answer_is_asked_for_again(repo: Repository, applied: str) -> None:
+    waited: list[float] = []
     losses = iter([UndecidedError("lost"), UndecidedError("lost")])
 
     def fault(verb: str, path: str) -> Exception | None:
         return next(losses, None) if (verb, path) == ("put", PATH) else None
 
     store = FaultyStore(repo.store, fault=fault, applied=applied)  # type: ignore[arg-type]
-    publish_entry(store, entry(1))
+    assert publish_entry(store, entry(1), sleep=waited.append)
     assert log_entries(repo) == [entry(1)]
+    assert waited == [0.1, 0.3]
 
 
 def test_without_any_answer_it_is_undecided(repo: Repository) -> None:
     def fault(verb: str, path: str) -> Exception | None:
         return UndecidedError("lost") if (verb, path) == ("put", PATH) else None
 
-    with pytest.raises(DatasetError, match="the commit is undecided; run `datapipe log`"):
-        publish_entry(FaultyStore(repo.store, fault=fault), entry(1))
+    waited: list[float] = []
+    with pytest.raises(CommitUndecidedError, match="the commit is undecided; run `datapipe log`"):
+        publish_entry(FaultyStore(repo.store, fault=fault), entry(1), sleep=waited.append)
+    assert sum(waited) > 30
+
+
+def test_an_answer_lost_to_another_writer_is_theirs(repo: Repository) -> None:
+    publish_entry(repo.store, entry(1, author="ada"))
+    losses = iter([UndecidedError("lost")])
+
+    def fault(verb: str, path: str) -> Exception | None:
+        return next(losses, None) if (verb, path) == ("put", PATH) else None
+
+    store = FaultyStore(repo.store, fault=fault)
+    assert not publish_entry(store, entry(1, transaction="t-2"), sleep=lambda _: None)
 
 
 def test_a_hint_that_cannot_be_written_does_not_matter(repo: Repository) -> None:

@@ -22,7 +22,9 @@ LENGTHS = [3, 4, 1]
 
 def write(repo: Repository, tokens: Tokens, docmap: pa.Table | None = None) -> ShardRecord:
     docmap = docmap if docmap is not None else small_docmap(LENGTHS, source="web")
-    return repo.write_shard(tokens, source="web", number=0, docmap=docmap, text_bytes=30)
+    return repo.write_shard(
+        tokens, source="web", number=0, docmap=docmap, text_bytes=10 * docmap.num_rows
+    )
 
 
 def test_a_shard_is_its_ids_and_nothing_else(repo: Repository) -> None:

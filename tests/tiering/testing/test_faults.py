@@ -61,3 +61,12 @@ def test_every_verb_can_be_refused(tmp_path: Path) -> None:
         store.get_range("bad", 0, 1)
     with pytest.raises(ObjectNotFoundError, match="other"):
         store.get("other")
+
+
+def test_dropped_conditions_overwrite(tmp_path: Path) -> None:
+    files = LocalFiles(tmp_path)
+    store = FaultyStore(files, drops_conditions=True)
+    store.put("a", b"1")
+    store.put("a", b"2")
+    store.put("a", b"3", match="no such etag")
+    assert files.get("a") == b"3"

@@ -1,0 +1,92 @@
+"""The versions of a dataset with what they hold: what `datapipe log` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from datapipe.dataset import layout
+from datapipe.dataset.log import LogEntry, list_versions, read_entry
+from datapipe.dataset.manifest import Totals, decode_manifest
+from datapipe.dataset.objects import read_object, reading
+from datapipe.dataset.repository import Repository
+from datapipe.dataset.retired import read_retired
+from datapipe.dataset.tags import list_tags
+from datapipe.errors import DamagedError
+
+__all__ = ["version_history"]
+
+
+def version_history(repo: Repository, *, newest: int | None = None) -> list[dict[str, Any]]:
+    """Returns log entries as JSON values with `counts`, `tags` and `retired`, the oldest first.
+
+    `counts` has the totals of the version, and under `change` what they are more than those of the
+    version before; None where a manifest is damaged.
+
+    Args:
+        repo: the dataset.
+        newest: only so many versions.
+
+    Raises:
+        DamagedError: an entry is missing or damaged.
+    """
+    with reading(repo.store, layout.LOG_PREFIX):
+        versions = list_versions(repo.store)
+    shown = versions[-newest:] if newest else versions
+    if not shown:
+        return []
+    before = range(max(1, shown[0] - 1), shown[0])
+    entries = [read_entry(repo.store, version)[0] for version in (*before, *shown)]
+    totals = [_totals(repo, entry) for entry in entries]
+    tags, retired = _tags(repo), read_retired(repo.store)
+    history = []
+    for place in range(len(before), len(entries)):
+        entry = entries[place]
+        history.append(
+            {
+                **msgspec.to_builtins(entry),
+                "counts": _counts(totals[place], totals[place - 1] if place else _NOTHING),
+                "tags": tags.get(entry.version, []),
+                "retired": entry.version in retired,
+            }
+        )
+    return history
+
+
+_NOTHING = Totals(
+    documents_in=0,
+    kept=0,
+    dropped=0,
+    quarantined=0,
+    num_shards=0,
+    num_tokens=0,
+    text_bytes=0,
+    bytes_in=0,
+)
+
+
+def _totals(repo: Repository, entry: LogEntry) -> Totals | None:
+    path = layout.manifest_path(entry.manifest)
+    try:
+        data = read_object(repo.store, path, sha256=entry.manifest)
+        return decode_manifest(data, path=path).totals
+    except DamagedError:  # the log is shown all the same; `verify` names the damage
+        return None
+
+
+def _counts(totals: Totals | None, before: Totals | None) -> dict[str, Any] | None:
+    if totals is None:
+        return None
+    now = msgspec.to_builtins(totals)
+    old = msgspec.to_builtins(before) if before is not None else None
+    change = {name: now[name] - old[name] for name in now} if old is not None else None
+    return {**now, "change": change}
+
+
+def _tags(repo: Repository) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for tag in list_tags(repo.store):
+        if tag.version is not None:
+            found.setdefault(tag.version, []).append(tag.name)
+    return found
