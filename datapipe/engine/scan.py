@@ -111,8 +111,8 @@ def _store(task: ScanTask, scan: _Scan) -> dict[str, Any]:
     left = plain(concat(scan.left, DROPPED))
     bad = plain(concat(scan.bad, QUARANTINE))
     task.work.put_table(task.piece, DOCUMENTS_NAME, documents)
-    task.work.put_table(task.piece, LEFT, left)
-    task.work.put_table(task.piece, BAD, bad)
+    task.work.put_rows(task.piece, LEFT, left)
+    task.work.put_rows(task.piece, BAD, bad)
     if task.compare:
         keys = documents.select(_KEY_COLUMNS).append_column("key", _compared(documents))
         task.work.put_table(task.piece, KEYS, keys)
