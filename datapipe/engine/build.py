@@ -133,7 +133,7 @@ class _Pieces:
 
     scanned: list[Scanned]
     removals: list[Removal]
-    encoded: list[Piece]
+    encoded: list[merge.Encoded]
     ledgers: list[Ledger]
     quarantine: pa.Table
     compared: bool
@@ -211,7 +211,7 @@ class _Build:
     def _make_pieces(self, sources: Sequence[SourceInputs], digests: Mapping[str, str]) -> _Pieces:
         before, after, compare = split_stages(self._recipe)
         scanned = self._passes.scan(sources, digests, stages=before, compare=compare)
-        quarantine = merge.quarantine_table(self._work, [item.piece for item in scanned])
+        quarantine = merge.quarantine_table(self._work, scanned)
         removals = self._passes.remove(
             scanned,
             known=known_documents(self._base, sources),
@@ -226,7 +226,7 @@ class _Build:
         return _Pieces(
             scanned=scanned,
             removals=removals,
-            encoded=[piece for piece, _ in encoded],
+            encoded=encoded,
             ledgers=ledgers,
             quarantine=quarantine,
             compared=compare,
@@ -237,7 +237,7 @@ class _Build:
 
     def _encode(
         self, scanned: Sequence[Scanned], removals: Sequence[Removal], stages: StageList
-    ) -> list[tuple[Piece, Mapping[str, Any]]]:
+    ) -> list[merge.Encoded]:
         settings = {
             "stages": stages,
             "append_eos": self._recipe.tokenize.append_eos,
@@ -269,7 +269,7 @@ class _Build:
 
     def _write_shards(self, pieces: _Pieces) -> list[ShardRecord]:
         units: dict[str, list[Piece]] = {}
-        for item, piece in zip(pieces.scanned, pieces.encoded, strict=True):
+        for item, (piece, _) in zip(pieces.scanned, pieces.encoded, strict=True):
             units.setdefault(item.unit.source, []).append(piece)
         parents = self._base.sources if self._base is not None else ()
         return self._passes.write_shards(
@@ -288,18 +288,16 @@ class _Build:
         shards: list[ShardRecord],
         transaction: Transaction,
     ) -> Committed:
-        scanned = [item.piece for item in pieces.scanned]
+        removed = [item.left for item in pieces.removals]
         draft = VersionDraft(
             operation="append" if self._base is not None else "build",
             parent=self._parent,
             recipe=self._resolved_recipe(),
             shards=shards,
-            dropped=merge.dropped_table(
-                self._work, scanned, [item.left for item in pieces.removals], pieces.encoded
-            ),
+            dropped=merge.dropped_table(self._work, pieces.scanned, removed, pieces.encoded),
             quarantine=pieces.quarantine,
             inputs=merge.inputs_table(sources, digests, pieces.scanned),
-            signatures=merge.signatures_table(self._work, scanned, pieces.encoded)
+            signatures=merge.signatures_table(self._work, pieces.scanned, pieces.encoded)
             if pieces.compared
             else None,
             counts=[ledger.counts() for ledger in pieces.ledgers],

@@ -143,7 +143,7 @@ def _store(
     task.work.put_bytes(task.piece, TOKENS, tokens.data.cast("B"))
     task.work.put_table(task.piece, ENCODED, encoded)
     task.work.put_table(task.piece, ORDER, encoded.select(_ORDER_COLUMNS))
-    task.work.put_table(task.piece, LEFT, plain(gone))
+    task.work.put_rows(task.piece, LEFT, plain(gone))
     record = {
         "rows": encoded.num_rows,
         "tokens": int(num_tokens.sum()),

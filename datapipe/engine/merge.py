@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -14,23 +14,26 @@ from datapipe.engine.scan import BAD, KEYS, LEFT, concat
 from datapipe.engine.sources import SourceInputs
 from datapipe.engine.work import Piece, Work
 
-__all__ = ["dropped_table", "inputs_table", "quarantine_table", "signatures_table"]
+__all__ = ["Encoded", "dropped_table", "inputs_table", "quarantine_table", "signatures_table"]
+
+Encoded: TypeAlias = tuple[Piece, Mapping[str, Any]]
+"""An encoded unit's piece and its record."""
 
 _ORIGIN_ORDER = ["source", "source_file", "source_offset", "source_length"]
 
 
 def dropped_table(
-    work: Work, scanned: Iterable[Piece], removed: Sequence[pa.Table], encoded: Iterable[Piece]
+    work: Work, scanned: Iterable[Scanned], removed: Sequence[pa.Table], encoded: Iterable[Encoded]
 ) -> pa.Table:
     """Returns every dropped document of the build: by stages before, by and after deduplication."""
-    tables = [work.get_table(piece, LEFT) for piece in scanned]
-    tables += [work.get_table(piece, LEFT) for piece in encoded]
+    tables = [work.get_table(item.piece, LEFT) for item in scanned if item.record["dropped"]]
+    tables += [work.get_table(piece, LEFT) for piece, record in encoded if record["dropped"]]
     return _ordered(concat([*tables, *removed], DROPPED), DROPPED)
 
 
-def quarantine_table(work: Work, scanned: Iterable[Piece]) -> pa.Table:
+def quarantine_table(work: Work, scanned: Iterable[Scanned]) -> pa.Table:
     """Returns every record of the build that could not be read."""
-    tables = [work.get_table(piece, BAD) for piece in scanned]
+    tables = [work.get_table(item.piece, BAD) for item in scanned if item.record["quarantined"]]
     return _ordered(concat(tables, QUARANTINE), QUARANTINE)
 
 
@@ -39,9 +42,14 @@ def _ordered(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return table.select(schema.names).cast(schema)
 
 
-def signatures_table(work: Work, scanned: Sequence[Piece], encoded: Sequence[Piece]) -> pa.Table:
+def signatures_table(
+    work: Work, scanned: Sequence[Scanned], encoded: Sequence[Encoded]
+) -> pa.Table:
     """Returns what deduplication compared of every document that was kept, ascending by key."""
-    tables = [_kept_keys(work, scan, encode) for scan, encode in zip(scanned, encoded, strict=True)]
+    tables = [
+        _kept_keys(work, item.piece, piece)
+        for item, (piece, _) in zip(scanned, encoded, strict=True)
+    ]
     table = pa.concat_tables(tables) if tables else SIGNATURES.empty_table()
     return table.sort_by([("key", "ascending"), ("doc_id", "ascending")]).cast(SIGNATURES)
 

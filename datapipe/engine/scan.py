@@ -147,8 +147,8 @@ def _store(task: ScanTask, part: _Part) -> dict[str, Any]:
     left = plain(concat(part.left, DROPPED))
     bad = plain(concat(part.bad, QUARANTINE))
     task.work.put_table(piece, DOCUMENTS_NAME, documents)
-    task.work.put_table(piece, LEFT, left)
-    task.work.put_table(piece, BAD, bad)
+    task.work.put_rows(piece, LEFT, left)
+    task.work.put_rows(piece, BAD, bad)
     if task.compare:
         keys = documents.select(_KEY_COLUMNS).append_column("key", _compared(documents))
         task.work.put_table(piece, KEYS, keys)

@@ -103,6 +103,14 @@ class Work:
         """Writes a table as one of the piece's objects."""
         self.put_bytes(piece, name, memoryview(table_bytes(table)))
 
+    def put_rows(self, piece: Piece, name: str, table: pa.Table) -> None:
+        """Writes a table that is most often empty, if it isn't; the record tells that it's there.
+
+        Each object costs several fsyncs, most of what a small unit costs.
+        """
+        if table.num_rows:
+            self.put_table(piece, name, table)
+
     def put_bytes(self, piece: Piece, name: str, data: memoryview) -> None:
         """Writes bytes as one of the piece's objects.
 
