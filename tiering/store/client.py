@@ -11,7 +11,11 @@ from tiering.checksums import Buffer
 from tiering.store.failures import Failure
 from tiering.store.protocol import Mode, ObjectInfo
 
-__all__ = ["Body", "Client"]
+__all__ = ["Body", "Client", "ShortBodyError"]
+
+
+class ShortBodyError(Exception):
+    """An answer held fewer or more bytes than were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,9 @@ class Client(Protocol):
 
     async def delete(self, path: str) -> None:
         """Removes an object; absent is fine."""
+
+    def renew(self) -> None:
+        """Credentials expired: the next request takes new ones."""
 
     def explain(self, error: Exception) -> Failure:
         """Returns what an error of this client means."""

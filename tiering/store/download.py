@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tiering.checksums import Buffer
-from tiering.store.client import Client
+from tiering.store.client import Client, ShortBodyError
 from tiering.store.protocol import ObjectInfo
 from tiering.store.retry import Attempts
 
-__all__ = ["Download", "ShortBodyError", "into_buffer"]
-
-
-class ShortBodyError(ConnectionError):
-    """An answer held fewer or more bytes than were asked for."""
+__all__ = ["Download", "into_buffer"]
 
 
 class Download:

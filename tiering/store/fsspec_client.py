@@ -132,6 +132,9 @@ class FsspecClient:
         """See `Client.delete`."""
         await asyncio.to_thread(self._delete, path)
 
+    def renew(self) -> None:
+        """See `Client.renew`; file systems renew their credentials themselves."""
+
     def explain(self, error: Exception) -> Failure:
         """See `Client.explain`."""
         reason = printable_text(f"{type(error).__name__}: {error}".split("\n", 1)[0])[:300]

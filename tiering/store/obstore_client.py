@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -70,20 +70,23 @@ class ObstoreClient:
     """Requests to one store of obstore; belongs to one process."""
 
     def __init__(
-        self, reader: Any, writer: Any, *, transfer: Transfer, lists_in_order: bool
+        self,
+        make: Callable[[bool], Any],
+        *,
+        transfer: Transfer,
+        lists_in_order: bool,
     ) -> None:
         """Sends nothing yet.
 
         Args:
-            reader: obstore's store for reading.
-            writer: the same for writing; it may have other time-outs.
+            make: makes obstore's store, for reading (True) or writing (False).
             transfer: patience and sizes.
             lists_in_order: whether listings come ascending by whole path.
         """
-        self._reader = reader
-        self._writer = writer
+        self._make = make
         self._transfer = transfer
         self._ordered = lists_in_order
+        self.renew()
 
     @property
     def lists_in_order(self) -> bool:
@@ -98,7 +101,9 @@ class ObstoreClient:
         self, path: str, *, start: int, stop: int | None, etag: str | None, resumed: bool
     ) -> Body:
         """See `Client.read`."""
-        options: dict[str, Any] = {} if stop is None else {"range": (start, stop)}
+        # Always a range: its answer says how large the whole is, which unmasks one cut short.
+        span: Any = {"offset": start} if stop is None else (start, stop)
+        options: dict[str, Any] = {"range": span}
         if etag is not None:
             options["if_match"] = etag
         answer = await library().get_async(self._reader, path, options=options)
@@ -149,6 +154,10 @@ class ObstoreClient:
             await library().delete_async(self._writer, path)
         except FileNotFoundError:
             return
+
+    def renew(self) -> None:
+        """See `Client.renew`; obstore keeps credentials as long as the store."""
+        self._reader, self._writer = self._make(True), self._make(False)
 
     def explain(self, error: Exception) -> Failure:
         """See `Client.explain`."""

@@ -31,15 +31,12 @@ def open_cloud(address: str, options: Mapping[str, Any], *, transfer: Transfer) 
     endpoint = str(settings.get("endpoint", ""))
     allow_http = endpoint.startswith("http://")
 
-    def store(*, reads: bool) -> Any:
+    def make(reads: bool) -> Any:
         client = client_options(transfer, allow_http=allow_http, reads=reads)
         return _store(address, settings, extra, client)
 
     # Servers of other makers needn't list by whole path; those of the three clouds do.
-    ordered = not endpoint
-    return ObstoreClient(
-        store(reads=True), store(reads=False), transfer=transfer, lists_in_order=ordered
-    )
+    return ObstoreClient(make, transfer=transfer, lists_in_order=not endpoint)
 
 
 def open_memory(address: str, options: Mapping[str, Any], *, transfer: Transfer) -> ObstoreClient:
@@ -60,7 +57,7 @@ def open_memory(address: str, options: Mapping[str, Any], *, transfer: Transfer)
     if store is None:
         store = stores().MemoryStore()
         _MEMORY[name] = (os.getpid(), store)
-    return ObstoreClient(store, store, transfer=transfer, lists_in_order=True)
+    return ObstoreClient(lambda _: store, transfer=transfer, lists_in_order=True)
 
 
 def _store(

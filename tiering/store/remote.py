@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tiering.checksums import Buffer
+from tiering.errors import StoreError, StoreURLError
 from tiering.store.client import Client
 from tiering.store.loop import call, hand_over
 from tiering.store.options import Transfer
@@ -85,7 +86,10 @@ class _Base:
     async def _here(self) -> Requests:
         """Returns this process's requests; runs on the loop, so one caller at a time."""
         if self._requests is None or self._pid != os.getpid():
-            client = self._opener.client()
+            try:
+                client = self._opener.client()
+            except StoreURLError as error:  # too late for a caller who opened it well
+                raise StoreError(str(error)) from error
             self._requests = Requests(client, self._opener.transfer, url=self.url)
             self._pid = os.getpid()
         return self._requests

@@ -115,7 +115,8 @@ class Requests:
 
     async def _get(self, path: str) -> bytes:
         pieces: builtins.list[Buffer] = []
-        await self._download(path, pieces.append, start=0, stop=None, etag=None).run()
+        with contextlib.suppress(BeyondEndError):  # it is empty
+            await self._download(path, pieces.append, start=0, stop=None, etag=None).run()
         return bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
 
     async def _get_ranges(

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from tiering.errors import StoreError
-from tiering.store.client import Client
+from tiering.store.client import Client, ShortBodyError
 from tiering.store.failures import Failure, FailureKind, to_error
 from tiering.store.options import Transfer
 from tiering.store.printable import printable_text
@@ -90,6 +90,8 @@ class Attempts:
     def _explain(self, error: Exception) -> Failure:
         if isinstance(error, TimeoutError):
             return Failure(FailureKind.TIMED_OUT, "no answer in time")
+        if isinstance(error, ShortBodyError):
+            return Failure(FailureKind.INTERRUPTED, str(error))
         return self._client.explain(error)
 
     def _note(self, failure: Failure) -> StoreError | None:
@@ -100,6 +102,8 @@ class Attempts:
         self._may_be_done = earlier or failure.kind.is_open
         if failure.kind is FailureKind.THROTTLED:
             self._limit.throttled()
+        if failure.kind is FailureKind.EXPIRED:
+            self._client.renew()
         if failure.kind.is_transient and not self._is_out_of_patience(failure):
             return None
         writes = self._doing == "writing"

@@ -7,13 +7,15 @@ assumed roles, processes) is read through botocore, which also renews it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tiering.errors import AccessDeniedError, StoreURLError
+from tiering.errors import AccessDeniedError, StoreError, StoreURLError
+from tiering.store.printable import printable_text
 
 __all__ = ["CredentialProvider", "s3_settings"]
 
@@ -54,12 +56,13 @@ def s3_settings(
     }
     extra: dict[str, Any] = {}
     if profile or _needs_files(settings, environment):
-        session = _session(profile)
-        scoped = session.get_scoped_config() if session else {}
+        with _named(profile):
+            session = _session(profile)
+            scoped = session.get_scoped_config() if session else {}
+            if session and "access_key_id" not in settings and not settings.get("skip_signature"):
+                extra = _credentials(session, profile)
         defaults["endpoint"] = defaults["endpoint"] or scoped.get("endpoint_url")
         defaults["region"] = defaults["region"] or scoped.get("region")
-        if session and "access_key_id" not in settings and not settings.get("skip_signature"):
-            extra = _credentials(session, profile)
     defaults["region"] = defaults["region"] or _REGION
     settings = {**{k: v for k, v in defaults.items() if v}, **settings}
     # Bulk deletion is a request that not every maker's server knows.
@@ -108,6 +111,25 @@ def _session(profile: str | None) -> Any:
             f"({error}); nothing was opened; pip install 'datapipe-train[s3]'"
         ) from error
     return botocore.Session(profile=profile)
+
+
+@contextlib.contextmanager
+def _named(profile: str | None) -> Iterator[None]:
+    """Turns botocore's errors about ~/.aws into one that names the profile."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:
+        if type(error).__module__ != "botocore.exceptions":
+            raise
+        problem = printable_text(str(error))
+    else:
+        return
+    raise AccessDeniedError(
+        f"the profile {profile or 'default'!r} can't be used: {problem}; nothing was opened; check "
+        "~/.aws, or log in"
+    )
 
 
 def _credentials(session: Any, profile: str | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Callable
 from typing import Any
@@ -91,6 +92,11 @@ def _check_cloud(url: str, scheme: str) -> None:
             f"a {scheme}:// URL has user info, a query or a fragment; nothing was opened; give "
             f"{scheme}://BUCKET/PREFIX, and options and credentials by environment, profile or "
             "argument"
+        )
+    if importlib.util.find_spec("obstore") is None:
+        raise StoreURLError(
+            f"{scheme}:// needs the package obstore, which isn't installed; nothing was opened; "
+            "pip install 'datapipe-train[s3]'"
         )
     if not parts.netloc and scheme != "memory":
         raise StoreURLError(f"{url!r} names no bucket; give {scheme}://BUCKET/PREFIX")

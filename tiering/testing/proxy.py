@@ -95,7 +95,7 @@ class FaultProxy:
         self._faults: list[Fault] = []
         self._hits: dict[int, int] = {}
         self._seen: list[SeenRequest] = []
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: set[object] = set()
         self._loop = asyncio.new_event_loop()
         self._port: Future[int] = Future()
         self._thread = threading.Thread(target=self._run, name="fault-proxy", daemon=True)
@@ -142,6 +142,13 @@ class FaultProxy:
         self._loop.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections.add(task := asyncio.current_task())  # the loop itself refers weakly
+        try:
+            await self._converse(reader, writer)
+        finally:
+            self._connections.discard(task)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(*_EXPECTED, asyncio.CancelledError):
             while (head := await read_head(reader)) is not None:
                 if head.get("Expect"):
