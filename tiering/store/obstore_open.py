@@ -36,7 +36,9 @@ def open_cloud(address: str, options: Mapping[str, Any], *, transfer: Transfer) 
         return _store(address, settings, extra, client)
 
     # Servers of other makers needn't list by whole path; those of the three clouds do.
-    return ObstoreClient(make, transfer=transfer, lists_in_order=not endpoint)
+    host = urlsplit(endpoint).hostname or ""
+    ordered = not host or host.endswith(".amazonaws.com")
+    return ObstoreClient(make, transfer=transfer, lists_in_order=ordered)
 
 
 def open_memory(address: str, options: Mapping[str, Any], *, transfer: Transfer) -> ObstoreClient:

@@ -15,6 +15,7 @@ from tiering.store.client import Client
 from tiering.store.download import Download, into_buffer
 from tiering.store.failures import BeyondEndError
 from tiering.store.options import Transfer
+from tiering.store.paths import is_path
 from tiering.store.protocol import Mode, ObjectInfo
 from tiering.store.ranges import Request, coalesce_ranges, split_range
 from tiering.store.retry import Attempts
@@ -192,10 +193,13 @@ class _Listing:
             raise
         if page is None:
             return None
-        wanted = [i for i in page if i.path.startswith(self._prefix) and i.path > self._after]
+        wanted = [info for info in page if self._is_wanted(info.path)]
         if wanted and self._client.lists_in_order:
             self._after = wanted[-1].path
         return wanted
+
+    def _is_wanted(self, path: str) -> bool:
+        return path.startswith(self._prefix) and path > self._after and is_path(path)
 
 
 async def _reread(read: Callable[[], Awaitable[T]]) -> T:

@@ -93,13 +93,13 @@ def _check_cloud(url: str, scheme: str) -> None:
             f"{scheme}://BUCKET/PREFIX, and options and credentials by environment, profile or "
             "argument"
         )
+    if not parts.netloc and scheme != "memory":
+        raise StoreURLError(f"{url!r} names no bucket; give {scheme}://BUCKET/PREFIX")
     if importlib.util.find_spec("obstore") is None:
         raise StoreURLError(
             f"{scheme}:// needs the package obstore, which isn't installed; nothing was opened; "
             "pip install 'datapipe-train[s3]'"
         )
-    if not parts.netloc and scheme != "memory":
-        raise StoreURLError(f"{url!r} names no bucket; give {scheme}://BUCKET/PREFIX")
 
 
 def _local(url: str, scheme: str, options: dict[str, Any]) -> LocalStore:

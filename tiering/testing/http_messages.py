@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-__all__ = ["MAX_HEAD_BYTES", "Head", "read_body", "read_head"]
+__all__ = ["MAX_HEAD_BYTES", "PIECE_BYTES", "Head", "read_body", "read_head"]
 
 MAX_HEAD_BYTES = 1 << 20
+PIECE_BYTES = 16 * 1024
+"""What is sent or taken at a time where there is a pace."""
 _NO_BODY = (204, 304)
 
 
@@ -69,12 +71,26 @@ async def read_head(reader: asyncio.StreamReader) -> Head | None:
     return Head(first, tuple((name.strip(), value.strip()) for name, _, value in pairs))
 
 
-async def read_body(reader: asyncio.StreamReader, head: Head) -> bytes:
-    """Returns the body behind a head as it was sent: chunks keep their framing."""
+async def read_body(
+    reader: asyncio.StreamReader, head: Head, *, pace: float | None = None
+) -> bytes:
+    """Returns the body behind a head as it was sent: chunks keep their framing.
+
+    Args:
+        reader: where the head came from.
+        head: it.
+        pace: take at most so many bytes a second, where the length is known; None: any.
+    """
     if "chunked" in head.get("Transfer-Encoding").lower():
         return await _read_chunks(reader)
-    length = head.get("Content-Length")
-    return await reader.readexactly(int(length)) if length else b""
+    length = int(head.get("Content-Length") or 0)
+    if pace is None:
+        return await reader.readexactly(length)
+    parts = []
+    for start in range(0, length, PIECE_BYTES):
+        parts.append(await reader.readexactly(min(PIECE_BYTES, length - start)))
+        await asyncio.sleep(len(parts[-1]) / pace)
+    return b"".join(parts)
 
 
 async def _read_chunks(reader: asyncio.StreamReader) -> bytes:

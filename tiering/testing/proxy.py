@@ -21,12 +21,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from tiering.testing.http_messages import MAX_HEAD_BYTES, Head, read_body, read_head
+from tiering.testing.http_messages import MAX_HEAD_BYTES, PIECE_BYTES, Head, read_body, read_head
 
 __all__ = ["Fault", "FaultProxy", "SeenRequest"]
 
 _START_SECONDS = 10.0
-_PIECE_BYTES = 16 * 1024
 _EXPECTED = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError)
 
 
@@ -46,6 +45,8 @@ class Fault:
     """Wait before the request is passed on."""
     bytes_per_second: float | None = None
     """The pace of the answer's body."""
+    upload_bytes_per_second: float | None = None
+    """The pace at which the request's body is taken."""
     drop_headers: tuple[str, ...] = ()
     """Request headers that don't arrive."""
     status: int | None = None
@@ -153,15 +154,17 @@ class FaultProxy:
             while (head := await read_head(reader)) is not None:
                 if head.get("Expect"):
                     writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-                body = await read_body(reader, head)
-                if not await self._serve(head.without("Expect"), body, writer):
+                fault = self._choose(head) or Fault()
+                body = await read_body(reader, head, pace=fault.upload_bytes_per_second)
+                if not await self._serve(head.without("Expect"), body, writer, fault=fault):
                     break
         with contextlib.suppress(OSError):
             writer.close()
 
-    async def _serve(self, head: Head, body: bytes, writer: asyncio.StreamWriter) -> bool:
+    async def _serve(
+        self, head: Head, body: bytes, writer: asyncio.StreamWriter, *, fault: Fault
+    ) -> bool:
         """Answers one request; returns whether the connection goes on."""
-        fault = self._choose(head) or Fault()
         await asyncio.sleep(fault.latency_seconds)
         if fault.status is not None:
             writer.write(_refusal(fault.status, method=head.method))
@@ -231,11 +234,11 @@ async def _send_paced(
         writer.write(body)
         await writer.drain()
         return
-    for start in range(0, len(body), _PIECE_BYTES):
-        piece = body[start : start + _PIECE_BYTES]
+    for start in range(0, len(body), PIECE_BYTES):
+        piece = body[start : start + PIECE_BYTES]
+        await asyncio.sleep(len(piece) / bytes_per_second)
         writer.write(piece)
         await writer.drain()
-        await asyncio.sleep(len(piece) / bytes_per_second)
 
 
 def _end(fault: Fault, size: int) -> tuple[int, Callable[..., asyncio.Future[None]] | None]:

@@ -116,6 +116,14 @@ def test_a_slow_transfer_that_goes_on_finishes(store: BlockingStore, proxy: Faul
     assert time.monotonic() - start > 2 * IMPATIENT.stall_seconds
 
 
+def test_a_slow_upload_that_goes_on_finishes(store: BlockingStore, proxy: FaultProxy) -> None:
+    proxy.fail(Fault(method="PUT", upload_bytes_per_second=2 * MIB))
+    start = time.monotonic()
+    store.put("object", DATA[: 3 * MIB])
+    assert time.monotonic() - start > 2 * IMPATIENT.stall_seconds
+    assert store.get("object") == DATA[: 3 * MIB]
+
+
 def test_a_transfer_that_stalls_for_ever_is_given_up(
     store: BlockingStore, proxy: FaultProxy
 ) -> None:
