@@ -28,10 +28,14 @@ class _Loaded:
     def __init__(self) -> None:
         self.pid = 0
         self.modules: dict[str, ModuleType] = {}
-        self.original = ""  # the extension's file
+        self.inherited = False  # the extension was loaded before this process was forked
+
+    def note_fork(self) -> None:
+        self.inherited = _EXTENSION in sys.modules
 
 
 _LOADED = _Loaded()
+os.register_at_fork(after_in_child=_LOADED.note_fork)
 
 
 def library() -> ModuleType:
@@ -51,7 +55,7 @@ def exceptions() -> ModuleType:
 
 def _module(name: str) -> ModuleType:
     if _LOADED.pid != os.getpid():
-        _LOADED.modules = _load_copy() if _LOADED.pid else _load()
+        _LOADED.modules = _load_copy() if _LOADED.inherited else _load()
         _LOADED.pid = os.getpid()
     return _LOADED.modules[name]
 
@@ -64,20 +68,20 @@ def _load() -> dict[str, ModuleType]:
             f"this URL needs the package obstore, which can't be imported ({error}); nothing was "
             "opened; pip install 'datapipe-train[s3]'"
         ) from error
-    _LOADED.original = str(sys.modules[_EXTENSION].__file__)
     return _taken()
 
 
 def _load_copy() -> dict[str, ModuleType]:
     """Loads the library anew beside the parent's, which `sys.modules` keeps."""
     before = _taken()
+    original = str(before[_EXTENSION].__file__)
     for name in before:
         del sys.modules[name]
     descriptor = os.memfd_create("obstore")
     finder = _Finder(f"/proc/{os.getpid()}/fd/{descriptor}")  # a path that was never loaded before
     sys.meta_path.insert(0, finder)
     try:
-        _copy(_LOADED.original, descriptor)
+        _copy(original, descriptor)
         importlib.import_module("obstore.store")
         return _taken()
     finally:

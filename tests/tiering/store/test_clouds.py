@@ -13,7 +13,7 @@ from tiering.store.failures import FailureKind
 from tiering.store.obstore_client import client_options
 from tiering.store.obstore_open import open_cloud
 
-pytest.importorskip("obstore", reason="obstore isn't installed")
+exceptions = pytest.importorskip("obstore.exceptions", reason="obstore isn't installed")
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,8 @@ ERRORS = [
 
 @pytest.mark.parametrize(("text", "kind"), ERRORS, ids=[kind for _, kind in ERRORS])
 def test_errors_of_the_library_are_told_apart(text: str, kind: str) -> None:
-    from obstore.exceptions import GenericError
-
     client = open_cloud("s3://bucket", {"anonymous": True}, transfer=Transfer())
-    assert client.explain(GenericError(text)).kind is FailureKind[kind]
+    assert client.explain(exceptions.GenericError(text)).kind is FailureKind[kind]
 
 
 def test_an_option_that_no_store_knows_is_named() -> None:

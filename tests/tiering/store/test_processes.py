@@ -86,6 +86,26 @@ def test_memory_stays_with_its_process() -> None:
     in_a_fork(work)
 
 
+FORKED_AFTER_FOREIGN_USE = """
+import os, signal, sys
+import obstore, obstore.store
+from tiering.store import open_store
+obstore.put(obstore.store.MemoryStore(), "a", b"1")  # its threads run now
+pid = os.fork()
+if pid == 0:
+    signal.alarm(20)
+    open_store("memory://x").blocking().put("a", b"1")
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def test_a_forked_child_is_safe_from_what_others_did_with_the_library() -> None:
+    pytest.importorskip("obstore", reason="obstore isn't installed")
+    code = [sys.executable, "-W", "ignore", "-c", FORKED_AFTER_FOREIGN_USE]
+    assert subprocess.run(code, check=False, cwd=Path(__file__).parents[3]).returncode == 0
+
+
 # -- secrets
 
 
@@ -147,6 +167,7 @@ print([name for name in heavy if name in sys.modules])
 
 
 def test_importing_and_opening_load_no_library() -> None:
+    pytest.importorskip("obstore", reason="obstore isn't installed")
     run = subprocess.run(
         [sys.executable, "-c", LIGHT],
         capture_output=True,
