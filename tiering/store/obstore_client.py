@@ -28,6 +28,8 @@ _FOREVER = timedelta(days=30)
 _STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
 _TRANSPORT = re.compile(r"\bkind: (Connect|Timeout|Interrupted|Request|Decode|Unknown)\b")
+_CONFLICTS = ("ConditionalRequestConflict", "OperationAborted")
+"""S3's 409: not carried out, for another one is under way. Azure's 409 says that it exists."""
 _RANGE_ERRORS = ("StartTooLarge", "range starting at")
 _NO_CREDENTIALS = ("credential", "169.254.169.254", "metadata.google.internal")
 
@@ -75,6 +77,7 @@ class ObstoreClient:
         *,
         transfer: Transfer,
         lists_in_order: bool,
+        swaps_by_number: bool = False,
     ) -> None:
         """Sends nothing yet.
 
@@ -82,7 +85,9 @@ class ObstoreClient:
             make: makes obstore's store, for reading (True) or writing (False).
             transfer: patience and sizes.
             lists_in_order: whether listings come ascending by whole path.
+            swaps_by_number: swaps need a generation number, which only a look-up tells (Google).
         """
+        self._swaps_by_number = swaps_by_number
         self._make = make
         self._transfer = transfer
         self._ordered = lists_in_order
@@ -114,7 +119,7 @@ class ObstoreClient:
         """See `Client.put`; only a plain overwrite is sent in parts."""
         condition: Any = "create" if mode is Mode.CREATE else "overwrite"
         if match is not None:
-            condition = {"e_tag": match}
+            condition = await self._version(path, match)
         in_parts = condition == "overwrite" and data.nbytes > 4 * self._transfer.part_bytes
         if not in_parts and data.nbytes > _MAX_SINGLE_PUT_BYTES:
             raise StoreError(
@@ -123,15 +128,32 @@ class ObstoreClient:
                 "smaller objects",
                 path=path,
             )
-        result = await library().put_async(
-            self._writer,
-            path,
-            data,
-            mode=condition,
-            use_multipart=in_parts,
-            chunk_size=self._transfer.part_bytes,
-        )
+        try:
+            result = await library().put_async(
+                self._writer,
+                path,
+                data,
+                mode=condition,
+                use_multipart=in_parts,
+                chunk_size=self._transfer.part_bytes,
+            )
+        except exceptions().AlreadyExistsError as error:
+            if match is None:
+                raise
+            raise exceptions().PreconditionError(str(error)) from error
         return str(result["e_tag"] or "")
+
+    async def _version(self, path: str, etag: str) -> dict[str, str]:
+        """Returns obstore's name for the version to replace."""
+        if not self._swaps_by_number:
+            return {"e_tag": etag}
+        try:
+            meta = await library().head_async(self._reader, path)
+        except FileNotFoundError as error:
+            raise exceptions().PreconditionError(f"{path} isn't there") from error
+        if meta["e_tag"] != etag:
+            raise exceptions().PreconditionError(f"etag {meta['e_tag']}, expected {etag}")
+        return {"e_tag": etag} | ({"version": meta["version"]} if meta["version"] else {})
 
     async def list(self, prefix: str, *, after: str) -> AsyncIterator[builtins.list[ObjectInfo]]:
         """See `Client.list`; obstore takes whole folders as prefixes."""
@@ -165,7 +187,7 @@ class ObstoreClient:
         status, code = _STATUS.search(text), _CODE.search(text)
         words = " ".join(filter(None, (status and status[1], code and code[1])))
         kind = _by_type(error)
-        if kind is None or (status and status[1] == "409"):
+        if kind is None or (code and code[1] in _CONFLICTS):
             kind = _by_text(text, status=int(status[1]) if status else 0, code=code and code[1])
         return Failure(kind, words or _TRANSPORT_WORDS.get(kind) or _first_line(text))
 

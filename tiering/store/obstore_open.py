@@ -38,7 +38,12 @@ def open_cloud(address: str, options: Mapping[str, Any], *, transfer: Transfer) 
     # Servers of other makers needn't list by whole path; those of the three clouds do.
     host = urlsplit(endpoint).hostname or ""
     ordered = not host or host.endswith(".amazonaws.com")
-    return ObstoreClient(make, transfer=transfer, lists_in_order=ordered)
+    return ObstoreClient(
+        make,
+        transfer=transfer,
+        lists_in_order=ordered,
+        swaps_by_number=urlsplit(address).scheme == "gs",
+    )
 
 
 def open_memory(address: str, options: Mapping[str, Any], *, transfer: Transfer) -> ObstoreClient:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from tiering.errors import StoreURLError
-from tiering.store import Transfer
+from tiering.store import Mode, Transfer
 from tiering.store.failures import FailureKind
-from tiering.store.obstore_client import client_options
+from tiering.store.obstore_client import ObstoreClient, client_options
 from tiering.store.obstore_open import open_cloud
 
 exceptions = pytest.importorskip("obstore.exceptions", reason="obstore isn't installed")
@@ -73,6 +74,34 @@ ERRORS = [
 def test_errors_of_the_library_are_told_apart(text: str, kind: str) -> None:
     client = open_cloud("s3://bucket", {"anonymous": True}, transfer=Transfer())
     assert client.explain(exceptions.GenericError(text)).kind is FailureKind[kind]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [("BlobAlreadyExists", "EXISTS"), ("ConditionalRequestConflict", "CONFLICT")],
+)
+def test_a_conflict_is_told_from_what_is_there(code: str, kind: str) -> None:
+    client = open_cloud("s3://bucket", {"anonymous": True}, transfer=Transfer())
+    text = f"Server returned non-2xx status code: 409 Conflict: <Code>{code}</Code>"
+    error = exceptions.AlreadyExistsError(text)
+    assert client.explain(error).kind is FailureKind[kind]
+
+
+def test_a_swap_by_number_looks_the_version_up() -> None:
+    """As on Google Cloud, but in memory."""
+    store = pytest.importorskip("obstore.store").MemoryStore()
+    client = ObstoreClient(
+        lambda _: store, transfer=Transfer(), lists_in_order=True, swaps_by_number=True
+    )
+
+    async def use() -> None:
+        first = await client.put("a", memoryview(b"1"), mode=Mode.CREATE, match=None)
+        await client.put("a", memoryview(b"2"), mode=Mode.CREATE, match=first)
+        for path in ("a", "none"):
+            with pytest.raises(exceptions.PreconditionError, match=r"expected|isn't there"):
+                await client.put(path, memoryview(b"3"), mode=Mode.CREATE, match=first)
+
+    asyncio.run(use())
 
 
 def test_an_option_that_no_store_knows_is_named() -> None:
