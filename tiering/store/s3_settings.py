@@ -47,19 +47,21 @@ def s3_settings(
         environment: os.environ.
     """
     settings = {_SYNONYMS.get(name, name): value for name, value in options.items()}
-    profile = settings.pop("profile", None) or (
-        None if "access_key_id" in settings else environment.get("AWS_PROFILE")
-    )
+    chosen = settings.pop("profile", None)
+    profile = chosen or (None if "access_key_id" in settings else environment.get("AWS_PROFILE"))
+    has_keys = "access_key_id" in settings or bool(settings.get("skip_signature"))
+    if not chosen:
+        has_keys = has_keys or bool(environment.get("AWS_ACCESS_KEY_ID"))
     defaults: dict[str, Any] = {
         "endpoint": environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL"),
         "region": environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION"),
     }
     extra: dict[str, Any] = {}
-    if profile or _needs_files(settings, environment):
+    if profile or (not has_keys and _has_files(environment)):
         with _named(profile):
             session = _session(profile)
             scoped = session.get_scoped_config() if session else {}
-            if session and "access_key_id" not in settings and not settings.get("skip_signature"):
+            if session and not has_keys:
                 extra = _credentials(session, profile)
         defaults["endpoint"] = defaults["endpoint"] or scoped.get("endpoint_url")
         defaults["region"] = defaults["region"] or scoped.get("region")
@@ -89,11 +91,7 @@ class CredentialProvider:
         }
 
 
-def _needs_files(settings: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
-    if "access_key_id" in settings or settings.get("skip_signature"):
-        return False
-    if environment.get("AWS_ACCESS_KEY_ID"):
-        return False
+def _has_files(environment: Mapping[str, str]) -> bool:
     home = Path(environment.get("HOME", "/"))
     credentials = environment.get("AWS_SHARED_CREDENTIALS_FILE") or home / ".aws/credentials"
     config = environment.get("AWS_CONFIG_FILE") or home / ".aws/config"

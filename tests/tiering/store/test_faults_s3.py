@@ -32,6 +32,7 @@ IMPATIENT = Transfer(
     max_delay_seconds=0.05,
     unreachable_seconds=0.2,
     range_bytes=2 * MIB,
+    upload_bytes_per_second=1,  # a busy machine isn't a stalled upload
 )
 
 

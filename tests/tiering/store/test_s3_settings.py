@@ -108,6 +108,24 @@ def test_a_profile_of_the_environment_is_used(aws_files: Path) -> None:
     assert extra["credential_provider"]()["access_key_id"] == "k"
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({}, False), ({"profile": "lab"}, True)],
+    ids=["environment", "argument"],
+)
+def test_keys_of_the_environment_yield_only_to_a_profile_that_was_asked_for(
+    aws_files: Path, options: Mapping[str, Any], expected: bool
+) -> None:
+    (aws_files / "config").write_text("[profile lab]\nregion = eu-north-1\n")
+    (aws_files / "credentials").write_text(
+        "[lab]\naws_access_key_id = k\naws_secret_access_key = s\n"
+    )
+    environment = {**NO_HOME, "AWS_PROFILE": "lab", "AWS_ACCESS_KEY_ID": "other"}
+    settings, extra = s3_settings(options, environment)
+    assert settings["region"] == "eu-north-1"
+    assert ("credential_provider" in extra) is expected
+
+
 def test_an_unknown_profile_is_named(aws_files: Path) -> None:
     assert aws_files.exists()
     store = open_store("s3://bucket", profile="nowhere").blocking()
