@@ -16,7 +16,7 @@ import random
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -241,16 +241,18 @@ async def _send_paced(
         await writer.drain()
 
 
-def _end(fault: Fault, size: int) -> tuple[int, Callable[..., asyncio.Future[None]] | None]:
+def _end(
+    fault: Fault, size: int
+) -> tuple[int, Callable[[asyncio.StreamWriter], Awaitable[None]] | None]:
     """Returns how much of the body is sent, and what is done instead of going on."""
-    ends: list[tuple[int | None, Callable[..., object]]] = [
+    ends: list[tuple[int | None, Callable[[asyncio.StreamWriter], Awaitable[None]]]] = [
         (fault.reset_at_byte, _reset_later),
         (fault.truncate_at_byte, _close),
         (fault.stall_at_byte, _stall),
     ]
     for at, finish in ends:
         if at is not None and at < size:
-            return at, finish  # type: ignore[return-value]
+            return at, finish
     return size, None
 
 
