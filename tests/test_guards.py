@@ -13,7 +13,7 @@ import pytest
 import datapipe
 
 ROOT = Path(__file__).resolve().parents[1]
-HEAVY = ("torch", "numba", "pyarrow", "ray", "s3fs")
+HEAVY = ("torch", "numba", "pyarrow", "ray", "s3fs", "fsspec", "obstore", "botocore")
 
 
 def run_python(code: str) -> str:

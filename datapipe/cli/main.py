@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from datapipe import __version__
+from datapipe._version import __version__
 from datapipe.cli.output import stderr_console
 from tiering.errors import NoSpaceError, StoreURLError, TieringError
 

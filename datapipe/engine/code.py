@@ -8,7 +8,7 @@ from functools import cache
 from importlib import metadata, resources
 from importlib.resources.abc import Traversable
 
-from datapipe import __version__
+from datapipe._version import __version__
 
 __all__ = ["code_digest", "environment"]
 

@@ -1,12 +1,17 @@
-"""Stores: objects under paths, on a local folder now, on object stores later.
+"""Stores: objects under paths, on a local folder, on object stores, on what fsspec knows.
 
-Owns durable writes, compare-and-swap and ranged reads; knows nothing of what the bytes mean.
+Owns durable writes, compare-and-swap, ranged reads, retries and credentials; knows nothing of what
+the bytes mean.
 """
 
 from tiering.store.local import LocalFiles
 from tiering.store.local_store import LocalStore
+from tiering.store.options import Transfer
 from tiering.store.paths import check_path
+from tiering.store.printable import printable_text, printable_url
 from tiering.store.protocol import BlockingStore, Mode, ObjectInfo, Store, View
+from tiering.store.remote import RemoteFiles, RemoteStore
+from tiering.store.remote_view import RemoteView
 from tiering.store.urls import open_store
 from tiering.store.view import LocalView, ViewFile
 
@@ -17,9 +22,15 @@ __all__ = [
     "LocalView",
     "Mode",
     "ObjectInfo",
+    "RemoteFiles",
+    "RemoteStore",
+    "RemoteView",
     "Store",
+    "Transfer",
     "View",
     "ViewFile",
     "check_path",
     "open_store",
+    "printable_text",
+    "printable_url",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["RESERVED", "check_path", "check_prefix"]
+__all__ = ["RESERVED", "check_path", "check_prefix", "is_path"]
 
 RESERVED = ".tiering"
 """A part of this name belongs to the local backend (unfinished writes, its lock): never listed."""
@@ -17,6 +17,11 @@ def check_path(path: str) -> str:
             "give a relative path such as 'tokens/ab/name'"
         )
     return path
+
+
+def is_path(path: str) -> bool:
+    """Returns whether an object of this path can be asked for; others' objects need not have."""
+    return bool(path) and _problem(path.split("/")) is None
 
 
 def check_prefix(prefix: str) -> str:

@@ -2,42 +2,116 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tiering.errors import StoreURLError
+from tiering.store.client import Client
+from tiering.store.fsspec_client import is_known, open_fsspec
 from tiering.store.local_store import LocalStore
+from tiering.store.obstore_open import open_cloud, open_memory
+from tiering.store.options import Transfer
+from tiering.store.printable import printable_url
 from tiering.store.protocol import Store
+from tiering.store.remote import Opener, RemoteStore
 
 __all__ = ["open_store"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_SUPPORTED = "a local path or file:///path"
+_SUPPORTED = (
+    "a local path, file:///path, s3://bucket/prefix, gs://bucket/prefix, az://container/prefix, "
+    "memory://name, or a URL that fsspec knows"
+)
+_BACKENDS: dict[str, Callable[..., Client]] = {
+    "s3": open_cloud,
+    "s3a": open_cloud,
+    "gs": open_cloud,
+    "az": open_cloud,
+    "memory": open_memory,
+}
 
 
-def open_store(url: str) -> Store:
-    """Returns the store below `url`; nothing is read or created yet.
+def open_store(
+    url: str, *, backend: str | None = None, transfer: Transfer | None = None, **options: Any
+) -> Store:
+    """Returns the store below `url`; nothing is read, written or connected yet.
 
     Args:
-        url: a local path, relative or absolute, or `file:///absolute/path`.
+        url: a local path, relative or absolute; `file:///absolute/path`; `s3://bucket/prefix`,
+            `gs://bucket/prefix`, `az://container/prefix`, `memory://name` (by obstore); any other
+            URL that fsspec knows.
+        backend: "fsspec": use it whatever the scheme is. None: by scheme.
+        transfer: patience, retries and sizes for remote stores.
+        **options: for the backend. S3: `endpoint_url`, `region`, `profile`, `anonymous`,
+            `access_key_id` and so on, each of which otherwise comes from the environment
+            (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_PROFILE` ...) or the profile. fsspec: what
+            the file system's class takes, and `single_writer`.
 
     Raises:
-        StoreURLError: a scheme that this installation doesn't know, or no path.
+        StoreURLError: a scheme that this installation doesn't know, no path, or credentials in
+            the URL of an object store.
     """
     scheme = _SCHEME.match(url)
-    path = url if scheme is None else _path_of(url, scheme[1].lower())
+    name = scheme[1].lower() if scheme else ""
+    if backend not in (None, "fsspec"):
+        raise StoreURLError(f"there is no backend {backend!r}; give 'fsspec', or none")
+    if name in ("", "file") and backend is None:
+        return _local(url, name, options)
+    if backend is None and name in _BACKENDS:
+        _check_cloud(url, name)
+        return _remote(_BACKENDS[name], url, options, transfer)
+    if not is_known(name):
+        # The URL isn't repeated in these messages: it may hold credentials.
+        raise StoreURLError(
+            f"no store is known for URLs that start with {name}://; nothing was opened; "
+            f"give {_SUPPORTED}"
+        )
+    return _remote(open_fsspec, url, options, transfer)
+
+
+def _remote(
+    make: Callable[..., Client], url: str, options: dict[str, Any], transfer: Transfer | None
+) -> RemoteStore:
+    opener = Opener(
+        url=printable_url(url),
+        make=make,
+        address=url,
+        options=options,
+        transfer=transfer or Transfer(),
+    )
+    return RemoteStore(opener)
+
+
+def _check_cloud(url: str, scheme: str) -> None:
+    parts = urlsplit(url)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise StoreURLError(
+            f"a {scheme}:// URL has user info, a query or a fragment; nothing was opened; give "
+            f"{scheme}://BUCKET/PREFIX, and options and credentials by environment, profile or "
+            "argument"
+        )
+    if not parts.netloc and scheme != "memory":
+        raise StoreURLError(f"{url!r} names no bucket; give {scheme}://BUCKET/PREFIX")
+    if importlib.util.find_spec("obstore") is None:
+        raise StoreURLError(
+            f"{scheme}:// needs the package obstore, which isn't installed; nothing was opened; "
+            "pip install 'datapipe-train[s3]'"
+        )
+
+
+def _local(url: str, scheme: str, options: dict[str, Any]) -> LocalStore:
+    path = _path_of(url) if scheme else url
     if not path or "\0" in path:
         raise StoreURLError(f"{url!r} names no folder; give {_SUPPORTED}")
+    if options:
+        raise StoreURLError(f"a local folder takes no options, but {', '.join(options)} was given")
     return LocalStore(path)
 
 
-def _path_of(url: str, scheme: str) -> str:
-    # The URL isn't repeated in these messages: it may hold credentials.
-    if scheme != "file":
-        raise StoreURLError(
-            f"no store is known for URLs that start with {scheme}://; nothing was opened; "
-            f"give {_SUPPORTED}"
-        )
+def _path_of(url: str) -> str:
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
         raise StoreURLError(

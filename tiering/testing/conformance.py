@@ -187,7 +187,7 @@ class StoreConformance:
         first = files.put("object", b"first")
         second = files.put("object", b"second", match=first.etag)
         assert files.get("object") == b"second"
-        with pytest.raises(PreconditionError, match="object has etag"):
+        with pytest.raises(PreconditionError, match=r"object .*another writer"):
             files.put("object", b"third", match=first.etag)
         assert files.head("object").etag == second.etag
 

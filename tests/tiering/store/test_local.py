@@ -72,8 +72,10 @@ def test_relative_paths_are_resolved_at_once(
 @pytest.mark.parametrize(
     ("url", "match"),
     [
-        ("s3://secret@bucket/x", r"start with s3://.*give a local path or file:///path"),
-        ("gs://bucket", "start with gs://"),
+        ("s3://secret@bucket/x", "s3:// URL has user info"),
+        ("s3://bucket/x?secret", "s3:// URL has user info, a query"),
+        ("s3://", "names no bucket"),
+        ("nothing://bucket", "start with nothing://.*give a local path, file:///path, s3://"),
         ("file://host/x", "host, query or fragment"),
         ("file:///x?y", "host, query or fragment"),
         ("file://", "names no folder"),
