@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from datapipe._version import __version__ as __version__
+from datapipe.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from datapipe.dataset import Dataset
@@ -36,7 +37,15 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'datapipe' has no attribute {name!r}")
     module, attribute = _HOMES[name]
-    return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtraError(
+            f"datapipe.{name} needs torch, which isn't installed: pip install "
+            "'datapipe-train[torch]'"
+        ) from error
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@
     |- UsageError (ValueError)              the request can't be carried out as given: exit 2
     |  |- RecipeError                       a recipe says something unknown or contradictory
     |  |- InputError                        an input path, format or field that isn't there
+    |  |- MissingExtraError (ImportError)   an optional part isn't installed
     |  |- UnknownReferenceError            a version, document, step or run that doesn't exist
     |  `- TokenizerMismatchError            dataset and tokenizer don't belong together
     |- FailedError (RuntimeError)           the request was right, carrying it out failed: exit 1
@@ -37,6 +38,7 @@ __all__ = [
     "GuardError",
     "InputError",
     "LoadError",
+    "MissingExtraError",
     "OrderError",
     "RecipeError",
     "ResumableError",
@@ -68,6 +70,10 @@ class RecipeError(UsageError):
 
 class InputError(UsageError):
     """An input path, format or field isn't there."""
+
+
+class MissingExtraError(UsageError, ImportError):
+    """An optional part of the distribution isn't installed."""
 
 
 class UnknownReferenceError(UsageError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -132,14 +134,7 @@ def build(
     )
     if dry_run:
         return _show_plan(request, None, as_json=as_json)
-    with progress(quiet=quiet) as listener:
-        options = BuildOptions(
-            workers=workers,
-            work=work,
-            author=user_or(author),
-            reason=reason,
-            progress=listener,
-        )
+    with _options(workers, work, author, reason, quiet=quiet) as options:
         report = build_dataset(request, out=out, options=options)
     _show(report, as_json=as_json)
 
@@ -169,16 +164,24 @@ def append(
     )
     if dry_run:
         return _show_plan(request, dataset, as_json=as_json)
+    with _options(workers, work, author, reason, quiet=quiet) as options:
+        report = append_dataset(dataset, request, options=options)
+    _show(report, as_json=as_json)
+
+
+@contextmanager
+def _options(
+    workers: int | None, work: str | None, author: str | None, reason: str, *, quiet: bool
+) -> Iterator[BuildOptions]:
+    """Yields how to build, with a listener that draws the progress meanwhile."""
     with progress(quiet=quiet) as listener:
-        options = BuildOptions(
+        yield BuildOptions(
             workers=workers,
             work=work,
             author=user_or(author),
             reason=reason,
             progress=listener,
         )
-        report = append_dataset(dataset, request, options=options)
-    _show(report, as_json=as_json)
 
 
 def _show_plan(request: Request, dataset: str | None, *, as_json: bool) -> None:

@@ -19,6 +19,7 @@ Paths = Annotated[
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
 VocabSize = Annotated[int, typer.Option("--vocab-size", min=257, help="Number of tokens.")]
+MaxBytes = Annotated[int, typer.Option("--max-bytes", min=1, help="Text to learn from, at most.")]
 TextField = Annotated[str, typer.Option("--text-field", help="Field that holds the text.")]
 
 
@@ -37,22 +38,11 @@ def _group() -> None:
 
 
 def train(
-    inputs: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH...", help="Files, folders and globs to learn from."),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path(
-        "tokenizer.json"
-    ),
-    vocab_size: Annotated[
-        int, typer.Option("--vocab-size", min=257, help="Number of tokens.")
-    ] = 32_000,
-    text_field: Annotated[
-        str, typer.Option("--text-field", help="Field that holds the text.")
-    ] = "text",
-    max_bytes: Annotated[
-        int, typer.Option("--max-bytes", min=1, help="Text to learn from, at most.")
-    ] = 100_000_000,
+    inputs: Paths,
+    out: Out = Path("tokenizer.json"),
+    vocab_size: VocabSize = 32_000,
+    text_field: TextField = "text",
+    max_bytes: MaxBytes = 100_000_000,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,

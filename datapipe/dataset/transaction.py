@@ -24,6 +24,7 @@ from datapipe.dataset.layout import (
     WORK_PREFIX,
     transaction_path,
 )
+from datapipe.dataset.log import check_log_end, find_latest
 from datapipe.dataset.objects import put_again, reading, writing
 from datapipe.dataset.repository import Repository, read_format
 from datapipe.errors import (
@@ -212,9 +213,11 @@ def begin_transaction(
     Raises:
         StoreUnfitError: the store ignores "create only if absent", and it was thought to honour
             it, or another writer is at work.
+        DamagedError: the log has lost entries.
         DatasetError: the store can't be read or written.
     """
     verdict = read_format(repo.store).exclusive_create
+    check_log_end(repo.store, find_latest(repo.store))
     name = id or uuid.uuid4().hex
     if not _ID.fullmatch(name):
         raise ValueError(f"{name!r} can't name a transaction; give up to 64 letters and digits")

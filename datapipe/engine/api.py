@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from datapipe.dataset import Dataset, Repository, open_dataset
-from datapipe.engine.build import BuildOptions, run_build
+from datapipe.engine.building import BuildOptions, run_build
 from datapipe.engine.report import BuildReport
 from datapipe.engine.request import Request
 from datapipe.engine.sources import list_sources

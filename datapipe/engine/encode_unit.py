@@ -27,7 +27,6 @@ __all__ = [
     "ENCODED",
     "ORDER",
     "TOKENS",
-    "_ORDER_COLUMNS",
     "EncodeTask",
     "TokenizerFiles",
     "encode_unit",

@@ -18,7 +18,7 @@ from datapipe.read import (
 )
 from datapipe.recipe import Fields, Input
 
-__all__ = ["SourceInputs", "hash_files", "list_sources"]
+__all__ = ["SourceInputs", "hash_files", "input_roots", "list_sources"]
 
 _HASH_TASK_BYTES = 64 << 20
 _HASH_TASK_FILES = 500
@@ -71,6 +71,17 @@ def _check_names(inputs: Sequence[SourceInputs]) -> None:
                     "Leave one out, give it another source, or set `root:` of its input"
                 )
             seen[name] = file.path
+
+
+def input_roots(sources: Sequence[SourceInputs]) -> list[tuple[str, str]]:
+    """Returns (source, folder that its files' names are relative to), each pair once, sorted."""
+    return sorted(
+        {
+            (source.source, file.path.removesuffix(file.relative))
+            for source in sources
+            for file, _ in source.files
+        }
+    )
 
 
 def hash_files(

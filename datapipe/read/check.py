@@ -143,5 +143,10 @@ def _no_text(seen: _Seen, name: str, source: str) -> str:
     longest = sorted(strings, key=lambda path: strings[path], reverse=True)
     likely = next(iter((*near, *usual, *longest)), None)
     keys = [*islice(seen.keys, _KEYS_SHOWN), *(["..."] if len(seen.keys) > _KEYS_SHOWN else [])]
-    question = f"; did you mean `{likely}`? Say `fields: {{text: {likely}}}`." if likely else "."
+    question = (
+        f"; did you mean `{likely}`? Say --text-field {likely}, or in a recipe "
+        f"`fields: {{text: {likely}}}`."
+        if likely
+        else "."
+    )
     return f"no `{name}` in {where} of {source}{question} Keys there: {', '.join(keys) or 'none'}."

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +21,7 @@ from datapipe.cli.output import Output, stderr_console, table
 from datapipe.cli.progress import progress
 from datapipe.dataset import Dataset, open_dataset, verify_dataset
 from datapipe.engine import BuildOptions, Request, append_dataset, build_dataset, train_tokenizer
-from datapipe.errors import FailedError, UsageError
+from datapipe.errors import FailedError, MissingExtraError, UsageError
 from datapipe.lineage import documents_of_step, steps_of_document
 
 __all__ = ["register"]
@@ -60,6 +62,10 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Run the main job on the files of this Python installation, end to end, in about a minute."""
+    if find_spec("torch") is None:
+        raise MissingExtraError(
+            "the demo trains a model and needs torch: pip install 'datapipe-train[all]'"
+        )
     started = time.monotonic()
     with _folder(out.resolve() if out is not None else None) as folder:
         story = _Story(folder, quiet=as_json)
@@ -216,6 +222,13 @@ class _Story:
         return {"objects": report.objects, "bytes": report.bytes}
 
 
+def _shown(path: str | Path) -> str:
+    """Returns a path as short as it can be typed from the current folder."""
+    here = Path.cwd()
+    path = Path(path)
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
 def _draw(console: Console, result: dict[str, Any], kept: str | None) -> None:
     rows = []
     for version in result["versions"]:
@@ -245,11 +258,13 @@ def _draw(console: Console, result: dict[str, Any], kept: str | None) -> None:
     if kept is None:
         console.print("\nNothing was kept. To keep it and go on: datapipe demo --out demo-out")
         return
-    dataset, doc = result["dataset"], result["lineage"]["doc_id"]
+    dataset, doc = _shown(result["dataset"]), result["lineage"]["doc_id"]
+    program = "datapipe" if shutil.which("datapipe") else _shown(Path(sys.executable).parent)
+    program = program if program == "datapipe" else f"{program}/datapipe"
     console.print(
-        f"\nIt is in {kept}. Try next:\n"
-        f"  datapipe show {dataset}\n"
-        f"  datapipe read {dataset} --doc {doc}\n"
-        f"  datapipe lineage batch {dataset} --run {_RUN} --step 150",
+        f"\nIt is in {_shown(kept)}. Try next:\n"
+        f"  {program} show {dataset}\n"
+        f"  {program} read {dataset} --doc {doc}\n"
+        f"  {program} lineage batch {dataset} --run {_RUN} --step 150",
         markup=False,
     )

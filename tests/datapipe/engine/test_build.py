@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 import datapipe
-from datapipe.dataset import Dataset, open_dataset, verify_dataset
+from datapipe.dataset import Dataset, Repository, log_entries, open_dataset, verify_dataset
 from datapipe.engine import (
     BuildOptions,
     BuildReport,
@@ -25,6 +25,7 @@ from datapipe.engine import (
 )
 from datapipe.engine.api import plan_build
 from datapipe.errors import (
+    DamagedError,
     FailedError,
     GuardError,
     InputError,
@@ -417,6 +418,63 @@ def test_a_dataset_of_another_tokenizer_is_refused(
     build([path], tokenizer_path, tmp_path / "ds")
     with pytest.raises(TokenizerMismatchError, match="another tokenizer"):
         build([path], other_tokenizer_path, tmp_path / "ds")
+
+
+def test_a_dataset_with_another_end_of_document_is_refused(
+    tmp_path: Path, tokenizer_path: Path
+) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", ["x"])
+    config = json.loads(tokenizer_path.read_text())
+    special = dict(config["added_tokens"][0])
+    config["added_tokens"].append({**special, "content": "<|stop|>", "id": 5000})
+    two = tmp_path / "two.json"
+    two.write_text(json.dumps(config))
+    build([path], two, tmp_path / "ds")
+    with pytest.raises(TokenizerMismatchError, match="eos_id"):
+        build([path], two, tmp_path / "ds", eos="<|stop|>")
+
+
+def test_an_append_is_not_compared_with_documents_that_have_no_keys(
+    tmp_path: Path, tokenizer_path: Path
+) -> None:
+    write_jsonl(tmp_path / "a.jsonl", ["x"])
+    write_jsonl(tmp_path / "b.jsonl", ["x"])
+    text = (
+        "name: x\ninputs: [{{source: s, paths: [{}.jsonl]}}]\nstages: {}\n"
+        "tokenize: {{tokenizer: {}}}"
+    )
+    asked = recipe(tmp_path, text.format("a", "[]", tokenizer_path))
+    request = Request(inputs=(str(asked),))
+    build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+    recipe(tmp_path, text.format("b", "[dedup_exact]", tokenizer_path))
+    with pytest.raises(UsageError, match="added without dedup_exact"):
+        append(tmp_path / "ds", [asked])
+
+
+def test_where_inputs_lay_stands_in_the_log(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = write_jsonl(tmp_path / "in" / "a.jsonl", ["x"])
+    build([path], tokenizer_path, tmp_path / "ds")
+    (entry,) = log_entries(Repository(str(tmp_path / "ds")))
+    assert entry.input_roots == ({"source": "documents", "root": f"{path.parent}/"},)
+
+
+def test_a_log_that_lost_its_end_is_not_written_on(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", ["x"])
+    build([path], tokenizer_path, tmp_path / "ds")
+    for entry in (tmp_path / "ds" / "_log").glob("0*.json"):
+        entry.unlink()
+    with pytest.raises(DamagedError, match="HINT names it"):
+        build([path], tokenizer_path, tmp_path / "ds")
+
+
+def test_a_rebuild_heals_a_damaged_shard(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", make_texts(20))
+    build([path], tokenizer_path, tmp_path / "ds")
+    (shard,) = (tmp_path / "ds" / "tokens").rglob("*.bin")
+    shard.write_bytes(bytes([shard.read_bytes()[0] ^ 1]) + shard.read_bytes()[1:])
+    assert verify_dataset(open_dataset(str(tmp_path / "ds"))).problems
+    build([path], tokenizer_path, tmp_path / "ds")
+    assert verify_dataset(open_dataset(str(tmp_path / "ds"))).problems == []
 
 
 def test_a_folder_with_other_things_is_not_made_a_dataset(

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from datapipe.dataset import Dataset
 from datapipe.engine.sources import SourceInputs
+from datapipe.errors import UsageError
 
-__all__ = ["known_documents", "skip_known"]
+__all__ = ["known_documents", "known_signatures", "skip_known"]
 
 
 def skip_known(
@@ -55,6 +56,25 @@ def known_documents(base: Dataset | None, sources: Sequence[SourceInputs]) -> pa
         for number in range(source.num_shards)
     ]
     return pa.concat_arrays(chunks) if chunks else None
+
+
+def known_signatures(base: Dataset | None, *, compare: bool) -> pa.Table | None:
+    """Returns what deduplication compared of all documents in `base`; None where it isn't needed.
+
+    Raises:
+        UsageError: some of them were added without deduplication, so they can't be compared.
+    """
+    if base is None or not compare:
+        return None
+    signatures = base.signatures()
+    num_compared = signatures.num_rows if signatures is not None else 0
+    if num_compared != base.manifest.totals.kept:
+        raise UsageError(
+            f"{base.url} holds {base.manifest.totals.kept:,} documents and keys of "
+            f"{num_compared:,}: the others were added without dedup_exact, so new ones can't be "
+            "compared with them. Leave dedup_exact out of this append, or build anew with it"
+        )
+    return signatures
 
 
 def _known_files(base: Dataset) -> dict[tuple[str, str], set[str]]:

@@ -28,15 +28,15 @@ from datapipe.dataset import (
     sha256_hex,
 )
 from datapipe.engine import merge
-from datapipe.engine.append import known_documents, skip_known
 from datapipe.engine.code import environment
 from datapipe.engine.encode_unit import TokenizerFiles, keep_tokenizer
 from datapipe.engine.executors import Executor, LocalExecutor
 from datapipe.engine.executors.local import available_cores
+from datapipe.engine.known import known_documents, known_signatures, skip_known
 from datapipe.engine.ledger import Ledger, add_up, check_guards
 from datapipe.engine.passes import Passes, Scanned, StageList
 from datapipe.engine.report import BuildReport
-from datapipe.engine.sources import SourceInputs, hash_files, list_sources
+from datapipe.engine.sources import SourceInputs, hash_files, input_roots, list_sources
 from datapipe.engine.survivors import Removal
 from datapipe.engine.work import Piece, Work, piece_key
 from datapipe.errors import TokenizerMismatchError, UsageError
@@ -115,16 +115,14 @@ def _check_free(repository: Repository) -> None:
 
 def _check_tokenizer(parent: Dataset, tokenizer: Tokenizer) -> None:
     recorded = parent.manifest.tokenizer
-    if recorded.vocabulary == tokenizer.vocabulary and recorded.canary == tokenizer.canary:
-        return
-    what = "vocabulary" if recorded.vocabulary != tokenizer.vocabulary else "canary (same ids)"
-    mine = getattr(tokenizer, what.split()[0])
-    theirs = getattr(recorded, what.split()[0])
-    raise TokenizerMismatchError(
-        f"dataset {parent.url} was built with another tokenizer: {what} {theirs[:12]}..., this one "
-        f"has {mine[:12]}...; tokens of two tokenizers can't be mixed. Build into another --out, "
-        "or use the tokenizer that lies in the dataset"
-    )
+    for what in ("vocabulary", "canary", "eos_id"):
+        theirs, mine = getattr(recorded, what), getattr(tokenizer, what)
+        if theirs != mine:
+            raise TokenizerMismatchError(
+                f"dataset {parent.url} was built with another tokenizer: its {what} is "
+                f"{theirs}, this one's {mine}; tokens of two tokenizers can't be mixed. Build "
+                "into another --out, or use the tokenizer that lies in the dataset"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -217,7 +215,7 @@ class _Build:
             known=known_documents(self._base, sources),
             compare=compare,
             sources=[source.source for source in sources],
-            existing=self._base.signatures() if self._base is not None else None,
+            existing=known_signatures(self._base, compare=compare),
         )
         self._check(add_up(sources, scanned, removals, []), quarantine)
         encoded = self._encode(scanned, removals, after)
@@ -310,7 +308,7 @@ class _Build:
             draft,
             author=self._options.author,
             reason=self._options.reason,
-            input_roots=[],
+            input_roots=[{"source": name, "root": root} for name, root in input_roots(sources)],
             time_seconds=time.time(),
             transaction=transaction,
         )
