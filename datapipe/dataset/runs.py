@@ -24,7 +24,7 @@ from datapipe.dataset.parts import SourceParts
 from datapipe.dataset.repository import Repository
 from datapipe.errors import DamagedError, DatasetError, UnknownReferenceError, UsageError
 from tiering.errors import AccessDeniedError, ObjectExistsError, ObjectNotFoundError, StoreURLError
-from tiering.store import BlockingStore, open_store
+from tiering.store import BlockingStore, open_store, printable_url
 
 __all__ = [
     "LOCAL_RUNS",
@@ -113,7 +113,7 @@ class RunStore:
         try:
             return cls(open_store(url).blocking(), prefix="")
         except StoreURLError as error:
-            raise UsageError(f"runs={url!r} can't be used: {error}") from error
+            raise UsageError(f"runs={printable_url(url)} can't be used: {error}") from error
 
     @property
     def place(self) -> str:

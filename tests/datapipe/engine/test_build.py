@@ -21,7 +21,6 @@ from datapipe.engine import (
     Request,
     append_dataset,
     build_dataset,
-    sources,
 )
 from datapipe.engine.api import plan_build
 from datapipe.errors import (
@@ -33,7 +32,7 @@ from datapipe.errors import (
     UnknownReferenceError,
     UsageError,
 )
-from datapipe.read import InputFile
+from datapipe.read import InputFile, input_sha256
 from datapipe_tokenizers import load_files
 
 WORDS = ["fox", "dog", "wizard", "potion", "seven", "lazy", "quick", "brown", "caf\u00e9"]
@@ -336,7 +335,7 @@ def test_a_file_written_to_after_it_was_listed_stops_the_build(
     tmp_path: Path, tokenizer_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", ["one"])
-    digest = sources.input_sha256
+    digest = input_sha256
 
     def change(file: InputFile) -> bytes:
         found = digest(file)
