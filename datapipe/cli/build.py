@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from datapipe.cli.arguments import AsJson, Author, Quiet, Reason, user_or
-from datapipe.cli.output import Output, table
+from datapipe.cli.output import Output, stderr_console, table
 from datapipe.cli.progress import progress
 from datapipe.engine import (
     BuildOptions,
@@ -203,6 +203,8 @@ def _show_plan(request: Request, dataset: str | None, *, as_json: bool) -> None:
 def _show(report: BuildReport, *, as_json: bool) -> None:
     data = report.to_json()
     Output(as_json=as_json).result(data, lambda console: _draw(console, data))
+    for warning in data["warnings"]:
+        stderr_console().print(f"datapipe: warning: {warning}", markup=False)
 
 
 def _draw(console: Console, data: dict[str, Any]) -> None:
@@ -217,11 +219,10 @@ def _draw(console: Console, data: dict[str, Any]) -> None:
     if data["inputs"]["skipped"]:
         rows.append(("input files skipped (in already)", data["inputs"]["skipped"]))
     console.print(table(["", "count"], rows))
-    for name in data["truncated"]:
-        console.print(f"warning: {name} ends in the middle; its whole records are in", markup=False)
     verb = "committed version" if data["created"] else "nothing new: the result equals version"
     console.print(
         f"{data['dataset']}: {verb} {data['version']} in {data['seconds']:.1f} s\n"
-        f"manifest {data['manifest']}\ncontent  {data['content']}",
+        f"documents end with {data['eos']['token']} ({data['eos']['id']})\n"
+        f"manifest {data['manifest']}\nlogical  {data['logical']}\ncontent  {data['content']}",
         markup=False,
     )

@@ -129,7 +129,9 @@ def read(
     def draw(console: Console) -> None:
         for item in found:
             head_line = ", ".join(
-                f"{k} {v}" for k, v in item.items() if k != "text" and v is not None
+                f"{k} {v}"
+                for k, v in item.items()
+                if k != "text" and isinstance(v, str | int | float)
             )
             console.print(f"--- {head_line}", markup=False, style="dim")
             console.print(item["text"], markup=False)

@@ -21,6 +21,12 @@ Runs = Annotated[
 ]
 
 
+_PLANNED = (
+    "planned, not known to be delivered: the record has no end behind this batch (the run goes on, "
+    "was killed, or was read by DataLoader workers)"
+)
+
+
 def register(app: typer.Typer) -> None:
     """Adds the command group."""
     group = typer.Typer(
@@ -56,7 +62,10 @@ def batch(
     data = answer.to_json()
 
     def draw(console: Console) -> None:
-        columns = ["sample", "rank", "doc_id", "source", "source_file", "source_offset", "tokens"]
+        if not data["delivered"]:
+            console.print(_PLANNED, markup=False)
+        columns = ["sample", "rank", "doc_id", "source", "source_file", "source_offset"]
+        columns += ["source_length", "tokens"]
         rows = [
             [sample["sample"], sample["rank"], *(document[name] for name in columns[2:])]
             for sample in data["samples"]
@@ -84,7 +93,13 @@ def doc(
             f"{place['source_offset']}: {len(data['seen'])} samples",
             markup=False,
         )
-        columns = ["step", "batch", "rank", "row", "sample", "epoch", "tokens"]
-        console.print(table(columns, [[seen[name] for name in columns] for seen in data["seen"]]))
+        columns = ["step", "batch", "rank", "row", "sample", "epoch", "tokens", "delivered"]
+        rows = [
+            [*(seen[name] for name in columns[:-1]), "yes" if seen["delivered"] else "planned"]
+            for seen in data["seen"]
+        ]
+        console.print(table(columns, rows))
+        if any(not seen["delivered"] for seen in data["seen"]):
+            console.print(_PLANNED, markup=False)
 
     Output(as_json=as_json).result(data, draw)

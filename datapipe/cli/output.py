@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 from rich.console import Console
@@ -14,12 +15,27 @@ from rich.text import Text
 __all__ = ["Output", "stderr_console", "table"]
 
 
+_PIPED_WIDTH = 10_000  # a line of a table stays a line for grep and cut
+
+
+class _Results(Console):
+    def on_broken_pipe(self) -> None:
+        """Ends quietly when a reader such as `head` has seen enough."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0)
+
+
+def _width(stream: TextIO) -> int | None:
+    return None if stream.isatty() else _PIPED_WIDTH
+
+
 class Output:
     """Where a command's result goes; `as_json` decides how it looks."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self._console = Console(highlight=False, soft_wrap=True)
+        self._console = _Results(highlight=False, soft_wrap=True, width=_width(sys.stdout))
 
     def result(self, data: Any, draw: Callable[[Console], None]) -> None:
         """Prints `data` as one JSON value, or what `draw` shows of it."""

@@ -21,8 +21,11 @@ def build(
     *,
     out: str | Path,
     tokenizer: str | Path | None = None,
+    eos: str | None = None,
     text_field: str | None = None,
     source: str | None = None,
+    max_quarantined_fraction: float | None = None,
+    max_dropped_fraction: float | None = None,
     workers: int | None = None,
     work: str | None = None,
     author: str = "",
@@ -34,8 +37,11 @@ def build(
         inputs: one recipe (*.yaml), or files, folders and patterns of JSONL, Parquet or text.
         out: the dataset's folder; made where there is none.
         tokenizer: a tokenizer.json or its folder; default: the recipe's.
+        eos: token that closes documents, where the tokenizer names none.
         text_field: field that holds the text; default "text". Not beside a recipe.
         source: name of the documents in a mixture; default "documents". Not beside a recipe.
+        max_quarantined_fraction: share of unreadable records that stops the build.
+        max_dropped_fraction: share of a source's documents whose loss stops the build.
         workers: processes; default: the cores this process may use. With more than one, the
             calling script needs the `if __name__ == "__main__":` guard of multiprocessing.
         work: folder for unfinished work; default: `_work` in the dataset.
@@ -50,8 +56,11 @@ def build(
     request = Request(
         inputs=_paths(inputs),
         tokenizer=None if tokenizer is None else str(tokenizer),
+        eos=eos,
         text_field=text_field,
         source=source,
+        max_quarantined_fraction=max_quarantined_fraction,
+        max_dropped_fraction=max_dropped_fraction,
     )
     options = BuildOptions(workers=workers, work=work, author=author, reason=reason)
     report = build_dataset(request, out=str(out), options=options)
@@ -64,13 +73,21 @@ def append(
     *,
     text_field: str | None = None,
     source: str | None = None,
+    max_quarantined_fraction: float | None = None,
+    max_dropped_fraction: float | None = None,
     workers: int | None = None,
     work: str | None = None,
     author: str = "",
     reason: str = "",
 ) -> Dataset:
     """Adds documents to a dataset as its next version; returns it, opened. Arguments as `build`."""
-    request = Request(inputs=_paths(inputs), text_field=text_field, source=source)
+    request = Request(
+        inputs=_paths(inputs),
+        text_field=text_field,
+        source=source,
+        max_quarantined_fraction=max_quarantined_fraction,
+        max_dropped_fraction=max_dropped_fraction,
+    )
     options = BuildOptions(workers=workers, work=work, author=author, reason=reason)
     report = append_dataset(str(dataset), request, options=options)
     return Repository(str(dataset)).open(report.version)

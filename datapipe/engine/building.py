@@ -203,6 +203,7 @@ class _Build:
             inputs_read=sum(len(source.files) for source in sources),
             inputs_skipped=len(files) - sum(len(source.files) for source in sources),
             truncated=_truncated(pieces.scanned),
+            eos=self._eos,
             seconds=0.0,
         )
 
@@ -260,6 +261,10 @@ class _Build:
         named = TokenizerFiles(piece, tuple(sorted(files)), self._tokenizer.eos_id)
         keep_tokenizer(named, self._tokenizer)
         return named
+
+    @property
+    def _eos(self) -> tuple[int, str]:
+        return self._tokenizer.eos_id, self._tokenizer.decode([self._tokenizer.eos_id])
 
     @property
     def _shard_tokens(self) -> int:
@@ -330,6 +335,7 @@ class _Build:
             inputs_read=0,
             inputs_skipped=num_skipped,
             truncated=(),
+            eos=self._eos,
             seconds=0.0,
         )
 

@@ -17,17 +17,22 @@ __all__ = ["known_documents", "known_signatures", "skip_known"]
 def skip_known(
     sources: Sequence[SourceInputs], digests: Mapping[str, str], base: Dataset | None
 ) -> list[SourceInputs]:
-    """Returns the sources without the files that `base` read: same source, name and bytes."""
+    """Returns the sources without the files that `base` read: same source and bytes.
+
+    The name doesn't matter: what a file is called depends on the paths that were given with it.
+    """
     if base is None:
         return list(sources)
-    known = _known_files(base)
+    known = {
+        (source, digest) for (source, _), found in _known_files(base).items() for digest in found
+    }
     return [
         replace(
             source,
             files=tuple(
                 (file, format_)
                 for file, format_ in source.files
-                if digests[file.path] not in known.get((source.source, file.relative), ())
+                if (source.source, digests[file.path]) not in known
             ),
         )
         for source in sources

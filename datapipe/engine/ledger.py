@@ -56,6 +56,11 @@ class Ledger:
         self.text_bytes += record["text_bytes"]
         self.drop(record["dropped"])
 
+    @property
+    def num_known(self) -> int:
+        """Documents that were dropped because their text is in already."""
+        return self.dropped[_EXACT_DUPLICATE] + self.dropped[_ALREADY_IN]
+
     def check(self) -> None:
         """Raises: ConservationError: the records met aren't the sum of what became of them."""
         dropped, quarantined = self.dropped.total(), self.quarantined.total()
@@ -143,8 +148,7 @@ def _check_quarantined(ledgers: Sequence[Ledger], guards: Guards, examples: Iter
 
 
 def _check_dropped(ledger: Ledger, guards: Guards) -> None:
-    spared = ledger.dropped[_EXACT_DUPLICATE] + ledger.dropped[_ALREADY_IN]
-    lost = ledger.dropped.total() - spared
+    lost = ledger.dropped.total() - ledger.num_known
     documents = ledger.kept + lost
     if lost < GUARD_FROM_DOCUMENTS or lost <= guards.max_dropped_fraction_per_source * documents:
         return

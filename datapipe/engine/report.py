@@ -32,7 +32,19 @@ class BuildReport:
     """Files that the dataset has already (append)."""
     truncated: tuple[str, ...]
     """Files that end in the middle; their whole records are in."""
+    eos: tuple[int, str]
+    """Id and text of the token that closes documents."""
     seconds: float
+
+    @property
+    def warnings(self) -> list[str]:
+        """What went as it had to, and still wants a look."""
+        found = [f"{name} ends in the middle; its whole records are in" for name in self.truncated]
+        records = sum(ledger.records for ledger in self.ledgers)
+        known = sum(ledger.num_known for ledger in self.ledgers)
+        if self.inputs_read and not known and not any(ledger.kept for ledger in self.ledgers):
+            found.append(f"no document was kept of {records:,} records: nothing can be trained on")
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as JSON values, as `--json` prints it."""
@@ -55,6 +67,8 @@ class BuildReport:
             "shards": self.shards,
             "inputs": {"read": self.inputs_read, "skipped": self.inputs_skipped},
             "truncated": list(self.truncated),
+            "warnings": self.warnings,
+            "eos": {"id": self.eos[0], "token": self.eos[1]},
             "seconds": round(self.seconds, 3),
         }
 

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
@@ -217,13 +219,25 @@ class TokenStream(IterableDataset[Batch]):
         Raises:
             StateError: without `after` while worker processes take the batches.
         """
-        sample = self._position if after is None else _sample_end(after)
+        sample = self._position if after is None else self._end_of(after)
         if after is None and (self._start.is_in_workers or get_worker_info() is not None):
             raise StateError(
                 "batches come from worker processes, which fetch ahead: the stream can't know "
                 "which was trained on last; call state_dict(after=batch) with that batch"
             )
         return State(spec_digest=self.spec.digest, next_sample=sample).to_json()
+
+    def _end_of(self, batch: Mapping[str, Any]) -> int:
+        """Returns next_sample after a batch, or after single samples that a loader put together."""
+        ends = _sample_ends(batch)
+        counts = Delivered(self.spec.skips).before(ends)
+        if (np.diff(counts) != self._segment.global_batch_size).any():
+            raise StateError(
+                "the rows of this batch aren't consecutive samples, so no single number says what "
+                "was trained on: DataLoader workers take turns by sample. Let the stream make the "
+                "batches: TokenStream(batch_size=...) and DataLoader(stream, batch_size=None)"
+            )
+        return int(ends[-1])
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next pass begin where a state was saved, at any batch and world size.
@@ -394,7 +408,7 @@ def _ranks(dp_rank: int | None, dp_world_size: int | None) -> Ranks:
     )
 
 
-def _sample_end(batch: Mapping[str, Any]) -> int:
+def _sample_ends(batch: Mapping[str, Any]) -> npt.NDArray[np.int64]:
     try:
         end = batch["sample_end"]
     except (KeyError, TypeError, IndexError) as error:
@@ -402,4 +416,4 @@ def _sample_end(batch: Mapping[str, Any]) -> int:
             "state_dict(after=...) takes a batch of this stream, which has a `sample_end`; what "
             f"was given is {type(batch).__name__} without one"
         ) from error
-    return int(end.max()) if isinstance(end, torch.Tensor) else int(end)
+    return np.atleast_1d(np.asarray(end, dtype=np.int64))

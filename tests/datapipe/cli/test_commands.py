@@ -204,6 +204,13 @@ def test_show_names_sources_and_digests(run: Run, dataset: Path) -> None:
     assert "quarantined: invalid_json" in text
 
 
+def test_a_warning_goes_to_standard_error(run: Run, tokenizer_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": " "}\n')
+    result = run("build", tmp_path / "a.jsonl", "-t", tokenizer_path, "-o", tmp_path / "ds", "-q")
+    assert result.code == 0
+    assert "warning: no document was kept of 1 records" in result.err
+
+
 def test_verify_says_what_is_damaged(run: Run, dataset: Path) -> None:
     assert run("verify", dataset, "--json").json()["problems"] == []
     (shard,) = (dataset / "tokens").rglob("*.bin")

@@ -260,6 +260,20 @@ def test_an_append_skips_inputs_that_are_in(tmp_path: Path, tokenizer_path: Path
     assert report.manifest == first.manifest
 
 
+def test_an_append_skips_a_known_file_under_another_name(
+    tmp_path: Path, tokenizer_path: Path
+) -> None:
+    path = write_jsonl(tmp_path / "raw" / "more" / "a.jsonl", make_texts(20))
+    build([tmp_path / "raw"], tokenizer_path, tmp_path / "ds")
+    assert append(tmp_path / "ds", [path.parent]).inputs_skipped == 1
+
+
+def test_a_version_without_documents_is_warned_of(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [" ", ""])
+    report = build([path], tokenizer_path, tmp_path / "ds")
+    assert report.warnings == ["no document was kept of 2 records: nothing can be trained on"]
+
+
 def test_an_append_drops_texts_that_are_in(tmp_path: Path, tokenizer_path: Path) -> None:
     build([write_jsonl(tmp_path / "a.jsonl", ["old", "older"])], tokenizer_path, tmp_path / "ds")
     report = append(tmp_path / "ds", [write_jsonl(tmp_path / "b.jsonl", ["new", "old"])])
@@ -437,7 +451,7 @@ def test_an_append_is_not_compared_with_documents_that_have_no_keys(
     tmp_path: Path, tokenizer_path: Path
 ) -> None:
     write_jsonl(tmp_path / "a.jsonl", ["x"])
-    write_jsonl(tmp_path / "b.jsonl", ["x"])
+    write_jsonl(tmp_path / "b.jsonl", ["y"])
     text = (
         "name: x\ninputs: [{{source: s, paths: [{}.jsonl]}}]\nstages: {}\n"
         "tokenize: {{tokenizer: {}}}"

@@ -40,6 +40,20 @@ def test_spawned_workers_after_some_batches(streamed: Dataset) -> None:
     assert_same(spawned, list(stream(streamed)))
 
 
+def test_state_after_samples_that_a_loader_put_together(streamed: Dataset) -> None:
+    made = stream(streamed, batch_size=None, dp_rank=0, dp_world_size=1)
+    batches = iter(DataLoader(made, batch_size=8))
+    last = [next(batches) for _ in range(3)][-1]
+    assert made.state_dict(after=last)["next_sample"] == 24
+
+
+def test_state_after_samples_of_workers_that_take_turns_is_refused(streamed: Dataset) -> None:
+    made = stream(streamed, batch_size=None, dp_rank=0, dp_world_size=1)
+    batch = next(iter(DataLoader(made, batch_size=8, num_workers=2)))
+    with pytest.raises(StateError, match="aren't consecutive samples"):
+        made.state_dict(after=batch)
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_state_after_a_batch_is_exact_at_any_number_of_workers(
     streamed: Dataset, workers: int

@@ -84,8 +84,15 @@ def test_paths_folders_and_patterns_name_files(
 
 def test_a_file_says_where_it_is_how_large_and_whether_it_was_named(tree: Path) -> None:
     path = tree / "a.jsonl"
+    modified_ns = path.stat().st_mtime_ns
     assert list_inputs([path]) == [
-        InputFile(path=str(path), relative="a.jsonl", size_bytes=7, named=True)
+        InputFile(
+            path=str(path),
+            relative="a.jsonl",
+            size_bytes=7,
+            modified_ns=modified_ns,
+            named=True,
+        )
     ]
     assert not any(
         file.named
