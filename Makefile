@@ -8,7 +8,7 @@ OUT ?= demo-out
 PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3.14; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help demo test test-all lint types format check bench-order clean
+.PHONY: help demo test test-all lint types format check bench-order bench-build bench-load clean
 
 help:
 	@echo "make demo      environment (first time 1-3 minutes), then the main job on real input (about 1 minute)"

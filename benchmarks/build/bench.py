@@ -108,6 +108,7 @@ class _Bench:
 
     def run(self) -> dict[str, Any]:
         text_bytes = self._options.text_mb * 1_000_000
+        loads = [round(os.getloadavg()[0], 1)]
         corpora = {"tokenize": sets.CORPORA, "clean": (*sets.CORPORA, sets.OLDER)}
         parts = {}
         for part, names in corpora.items():
@@ -115,10 +116,11 @@ class _Bench:
                 self._folder / part, data=self._data / "text", names=names, text_bytes=text_bytes
             )
             parts[part] = self._part(part, given)
+            loads.append(round(os.getloadavg()[0], 1))
         return {
             "question": "Is a build faster than datatrove's, and do both give the same tokens?",
-            "command": "python benchmarks/build/bench.py " + " ".join(sys.argv[1:]),
-            "machine": _machine(),
+            "command": _command(self._options),
+            "machine": _machine() | {"load_averages": loads},
             "versions": _versions(),
             "runs": self._options.runs,
             "parts": parts,
@@ -304,13 +306,19 @@ def _versions() -> dict[str, str]:
     return found
 
 
+def _command(options: argparse.Namespace) -> str:
+    """Returns the command without places of this machine."""
+    words = ["python benchmarks/build/bench.py", f"--text-mb {options.text_mb}"]
+    words += [f"--runs {options.runs}", *([f"--write {options.write}"] if options.write else [])]
+    return " ".join(words)
+
+
 def _machine() -> dict[str, Any]:
     lines = Path("/proc/cpuinfo").read_text(encoding="ascii").splitlines()
     names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     return {
         "processor": names[0] if names else platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
-        "load_average_at_start": round(os.getloadavg()[0], 1),
     }
 
 

@@ -19,9 +19,9 @@ def as_markdown(result: Mapping[str, Any]) -> str:
     lines = [
         f"# {result['question']}",
         "",
-        f"`{result['command']}` on {machine['processor']}, {machine['cores']} cores, load "
-        f"{machine['load_average_at_start']} at the start; {result['runs']} runs, interleaved, "
-        "page cache warm; median (min to max). "
+        f"`{result['command']}` on {machine['processor']}, {machine['cores']} cores, load average "
+        f"{', '.join(str(load) for load in machine['load_averages'])} before and after the parts; "
+        f"{result['runs']} runs, interleaved, page cache warm; median (min to max). "
         + ", ".join(f"{name} {version}" for name, version in result["versions"].items())
         + ".",
     ]
