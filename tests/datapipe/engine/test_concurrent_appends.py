@@ -82,7 +82,7 @@ def test_shards_of_an_interrupted_append_that_were_freed_are_written_anew(
 
     repo, ours = Repository(str(dataset)), write(tmp_path / "a.jsonl", "three")
     with monkeypatch.context() as patched:
-        patched.setattr(sys.modules["datapipe.engine.build"], "commit_version", interrupt)
+        patched.setattr(sys.modules["datapipe.engine.building"], "commit_version", interrupt)
         with pytest.raises(KeyboardInterrupt):
             append(dataset, ours)
     shutil.copytree(dataset / "_work", tmp_path / "work")

@@ -365,7 +365,7 @@ def test_the_report_says_what_was_drawn(streamed: Dataset) -> None:
         pytest.param({"mixture": {"crawl": 1}, "epochs": 1}, UsageError, "epochs=1", id="mixture"),
         pytest.param({"batches_per_step": 0}, OrderError, "at least one", id="batches_per_step"),
         pytest.param({"run": "../x"}, UsageError, "can't name a run", id="run"),
-        pytest.param({"runs": "nothing://x", "run": "r"}, UsageError, "runs='nothing", id="runs"),
+        pytest.param({"runs": "nothing://x", "run": "r"}, UsageError, "runs=nothing", id="runs"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(
