@@ -24,7 +24,8 @@ def lines(record: object, count: int = 1) -> bytes:
             lines({"id": "a" * 9, "content": "some text"}, 2000),
             "text",
             r"^no `text` in the first 1,000 records of crawl; did you mean `content`\? Say "
-            r"--text-field content, or in a recipe `fields: {text: content}`\. Keys there: id, content\.$",
+            r"--text-field content, or in a recipe `fields: {text: content}`\. "
+            r"Keys there: id, content\.$",
         ),
         (lines({"texts": "b", "url": "http://a/long"}, 3), "text", "the first 3 records .*`texts`"),
         (lines({"doc": {"body": "long text"}, "id": "1"}), "text", "only record .*`doc.body`"),
