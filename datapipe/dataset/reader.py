@@ -21,6 +21,7 @@ from datapipe.dataset.quarantine import decode_quarantine
 from datapipe.dataset.shards import token_dtype
 from datapipe.dataset.tables import DETAILS, DOCMAP, SHARDS
 from datapipe.errors import DamagedError, UnknownReferenceError
+from tiering.checksums import BLOCK_BYTES
 from tiering.store import View, ViewFile
 
 if TYPE_CHECKING:
@@ -173,17 +174,24 @@ class Dataset:
         return view
 
     def block_checksums(self, source: str, number: int) -> npt.NDArray[np.uint64]:
-        """Returns the xxh3-64 of each 1 MiB of a shard's raw bytes, uint64 [blocks]."""
-        self._require_shard(source, number)
+        """Returns the xxh3-64 of each 1 MiB of a shard's raw bytes, uint64 [blocks].
+
+        Raises:
+            UnknownReferenceError: no such source or shard.
+            DamagedError: the details table isn't the version's.
+        """
+        shards = self._require_shard(source, number)
         file_number, row = self._shard_index().place(source, number)
         file = self.manifest.files("details")[file_number]
         group, row = divmod(row, GROUP_ROWS["details"])
         table = self._details_group(file, group)
-        if (table["source"][row].as_py(), table["number"][row].as_py()) != (source, number):
-            path = TABLE_KINDS["details"].path(file.sha256)
-            raise DamagedError(f"{path} has no row for shard {number} of {source} where it must be")
-        checksums: npt.NDArray[np.uint64] = table["block_checksums"][row].values.to_numpy()
-        return checksums
+        found = table.slice(row, 1).to_pylist()
+        blocks = -(-int(shards.stored_bytes[number]) // BLOCK_BYTES)
+        if not found or (found[0]["source"], found[0]["number"]) != (source, number):
+            raise _no_details(file, source, number)
+        if len(found[0]["block_checksums"]) != blocks:
+            raise _no_details(file, source, number)
+        return np.array(found[0]["block_checksums"], dtype=np.uint64)
 
     def docmap(self, source: str, number: int) -> pa.Table:
         """Returns the DOCMAP rows of a shard, in token order."""
@@ -297,6 +305,14 @@ class Dataset:
             if len(self._groups) > _CACHED_GROUPS:
                 self._groups.popitem(last=False)
         return table
+
+
+def _no_details(file: TableFile, source: str, number: int) -> DamagedError:
+    path = TABLE_KINDS["details"].path(file.sha256)
+    return DamagedError(
+        f"{path} is damaged: it doesn't have shard {number} of {source} where it must be; blocks "
+        "can't be checked; restore it from a copy, or run `datapipe verify` to see all damage"
+    )
 
 
 class _ShardIndex:

@@ -13,6 +13,7 @@ from datapipe.dataset.tables import DOCMAP, DROPPED, INPUTS, QUARANTINE, SIGNATU
 from datapipe.errors import DamagedError, UnknownReferenceError
 from datapipe.testing import commit_small, small_docmap, small_draft, small_tokenizer, small_tokens
 from tiering.checksums import block_checksums
+from tiering.store import Mode
 
 
 def tokens_of(dataset: Dataset, source: str, number: int) -> list[int]:
@@ -60,15 +61,25 @@ def test_block_checksums_come_back(appended: Dataset) -> None:
 
 def test_block_checksums_beyond_a_row_group(repo: Repository) -> None:
     record = small_draft(repo, {"web": [[1]]}).shards[0]
-    shards = [
-        dataclasses.replace(record, number=n, block_checksums=(n, n + 1)) for n in range(2500)
-    ]
+    shards = [dataclasses.replace(record, number=n, block_checksums=(n,)) for n in range(2500)]
     draft = small_draft(repo, {"web": [[1]]})
     counts = [dataclasses.replace(draft.counts[0], kept=2500, text_bytes=25_000)]
     commit_small(repo, dataclasses.replace(draft, shards=shards, counts=counts))
     dataset = repo.open()
     for number in (0, 999, 1000, 2499):
-        assert dataset.block_checksums("web", number).tolist() == [number, number + 1]
+        assert dataset.block_checksums("web", number).tolist() == [number]
+
+
+def test_a_details_table_that_is_another_ones_is_damage(repo: Repository) -> None:
+    commit_small(repo, small_draft(repo, {"web": [[3], [4], [5]]}))
+    three = repo.open().manifest.files("details")[0]
+    draft = small_draft(repo, {"web": [[3]]})
+    commit_small(repo, dataclasses.replace(draft, parent=repo.latest()))
+    other = repo.open().manifest.files("details")[0]
+    data = repo.store.get(f"_manifests/details/{other.sha256}.parquet")
+    repo.store.put(f"_manifests/details/{three.sha256}.parquet", data, mode=Mode.OVERWRITE)
+    with pytest.raises(DamagedError, match="doesn't have shard 2 of web"):
+        repo.open(1).block_checksums("web", 2)
 
 
 def test_tables_come_back_in_their_types(appended: Dataset) -> None:
