@@ -237,7 +237,7 @@ def test_a_wrong_doc_id_is_found(repo: Repository) -> None:
     [
         ({"docmap_logical_sha256": "0" * 64}, "the digest of its rows is"),
         ({"block_checksums": (7,)}, "the details table has other checksums for blocks 0"),
-        ({"block_checksums": ()}, "the details table has other checksums"),
+        ({"block_checksums": ()}, "doesn't have shard 0 of web where it must be"),
     ],
     ids=["row digest", "checksum", "no checksum"],
 )
