@@ -32,7 +32,7 @@ from datapipe.dataset.layout import (
     entry_path,
     transaction_path,
 )
-from datapipe.dataset.log import LogEntry
+from datapipe.dataset.log import LogEntry, check_log_end
 from datapipe.dataset.objects import reading, writing
 from datapipe.dataset.reachable import Reachable
 from datapipe.dataset.repository import Repository, log_entries
@@ -139,7 +139,12 @@ class Collector:
         self._reachable = Reachable(repo.store)
 
     def _reasons(self) -> tuple[list[LogEntry], dict[int, list[str]]]:
-        """Returns the log, and why versions must stay whatever their age."""
+        """Returns the log, and why versions must stay whatever their age.
+
+        Raises:
+            DamagedError: the log has lost entries, so what they need would look like garbage.
+        """
+        check_log_end(self._store)
         entries = log_entries(self._repo)
         return entries, reasons_to_keep(self._store, entries, runs=self._runs)
 

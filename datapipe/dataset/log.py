@@ -139,14 +139,18 @@ def read_latest(store: BlockingStore) -> tuple[LogEntry, bytes] | None:
     return (decode_entry(data, path=entry_path(number)), data) if data is not None else None
 
 
-def check_log_end(store: BlockingStore, latest: int) -> None:
-    """Returns unless HINT names a later version than the log has: a writer must not start anew.
+def check_log_end(store: BlockingStore) -> None:
+    """Returns unless HINT names a later version than the log has.
+
+    Whoever writes or deletes must not take what is left of a log for the whole of it. HINT is read
+    first: it never runs ahead of the log, while the log may grow at any time.
 
     Raises:
         DamagedError: entries are lost.
     """
     with reading(store, LOG_PREFIX):
         hint = read_hint(store) or 0
+    latest = find_latest(store)
     if hint > latest:
         raise _damaged(
             entry_path(hint),

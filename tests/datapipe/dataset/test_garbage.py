@@ -432,3 +432,21 @@ def test_collected_without_grace_beside_writers_no_version_misses_an_object(
                 latest.docmap(source.name, number)
     freed += free(repo)
     assert freed > 0
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["find", "sweep"])
+def test_nothing_is_freed_where_the_log_lost_its_end(appended: Dataset, marked: bool) -> None:
+    repo = appended.repository
+    entry = Path(repo.url) / "_log" / f"{appended.version:020d}.json"
+    collector = Collector(repo, grace_seconds=0)
+    small_draft(repo, {"web": [[6], [7]]}, seed=99)
+    if marked:
+        collector.mark(collector.find())
+    saved = entry.read_bytes()
+    entry.unlink()
+    before = paths(repo)
+    with pytest.raises(DamagedError, match="HINT names it"):
+        collector.sweep() if marked else collector.find()
+    assert paths(repo) == before
+    entry.write_bytes(saved)
+    assert verify_dataset(repo.open(appended.version)).problems == []
