@@ -11,7 +11,7 @@ import pyarrow as pa
 from datapipe.errors import FailedError
 from datapipe_tokenizers import Tokenizer
 
-__all__ = ["close_documents", "encode_documents"]
+__all__ = ["check_sample", "close_documents", "encode_documents"]
 
 
 def encode_documents(
@@ -41,6 +41,36 @@ def encode_documents(
     if not append_eos:
         return tokens, num_tokens
     return close_documents(tokens, offsets, eos_id=tokenizer.eos_id), num_tokens + 1
+
+
+def check_sample(batch: pa.RecordBatch, tokenizer: Tokenizer, *, one_in: int) -> None:
+    """Encodes some of the documents with the tokenizer's reference too.
+
+    Which ones, their content hash decides: the first 8 bytes, little-endian, divisible by `one_in`.
+
+    Args:
+        batch: Documents; their text, content hash and place are read.
+        tokenizer: What encodes them.
+        one_in: Of so many documents one is compared; 0: none.
+
+    Raises:
+        FailedError: the ids differ; names the document and the first differing token.
+    """
+    if not one_in:
+        return
+    hashes = batch.column("content_hash")
+    words = np.frombuffer(hashes.buffers()[1], "<u8")[2 * hashes.offset :][: 2 * len(hashes) : 2]
+    rows = np.flatnonzero(words % np.uint64(one_in) == 0)
+    difference = tokenizer.compare(batch.column("text").take(pa.array(rows))) if len(rows) else None
+    if difference is not None:
+        document = batch.slice(int(rows[difference.row]), 1).to_pylist()[0]
+        raise FailedError(
+            f"document {document['doc_id'].hex()} ({document['source_file']} at "
+            f"{document['source_offset']}): token {difference.token} is {difference.found} by "
+            f"{tokenizer.backend}, but {difference.expected} by the reference; nothing was "
+            "committed. Build with `tokenize: {backend: huggingface}`, which is slower, and report "
+            "this document"
+        )
 
 
 def close_documents(

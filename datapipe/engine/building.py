@@ -240,6 +240,7 @@ class _Build:
         settings = {
             "stages": stages,
             "append_eos": self._recipe.tokenize.append_eos,
+            "check_one_in": self._recipe.tokenize.check_one_in,
             "shard_tokens": self._shard_tokens,
             "shuffle_seed": self._recipe.output.shuffle_seed,
         }
@@ -258,7 +259,9 @@ class _Build:
         for name, data in files.items():
             self._work.put_bytes(piece, name, memoryview(data))
         self._passes.used.add(piece)
-        named = TokenizerFiles(piece, tuple(sorted(files)), self._tokenizer.eos_id)
+        named = TokenizerFiles(
+            piece, tuple(sorted(files)), self._tokenizer.eos_id, self._tokenizer.backend
+        )
         keep_tokenizer(named, self._tokenizer)
         return named
 

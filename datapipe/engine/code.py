@@ -23,7 +23,7 @@ _CODE = (
     "datapipe.read",
     "datapipe_tokenizers",
 )
-_LIBRARIES = ("msgspec", "numpy", "pyarrow", "tokenizers", "zstandard")
+_LIBRARIES = ("gigatoken", "msgspec", "numpy", "pyarrow", "tokenizers", "zstandard")
 
 
 @cache

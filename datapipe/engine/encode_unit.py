@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from datapipe.clean import document_stage
 from datapipe.dataset.tables import DROPPED
 from datapipe.documents import DOCUMENTS, domains, url_hashes
-from datapipe.encode import encode_documents
+from datapipe.encode import check_sample, encode_documents
 from datapipe.engine.layout import document_order, shuffle_keys
 from datapipe.engine.scan import DOCUMENTS_NAME, LEFT, apply_stages, concat, count_rules, plain
 from datapipe.engine.work import Piece, Work
@@ -56,6 +56,8 @@ class TokenizerFiles:
     piece: Piece
     names: tuple[str, ...]
     eos: int
+    backend: str
+    """The library that encodes, in every process the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class EncodeTask:
     stages: tuple[tuple[str, Mapping[str, Any]], ...]
     tokenizer: TokenizerFiles
     append_eos: bool
+    check_one_in: int
     shard_tokens: int
     shuffle_seed: int
 
@@ -95,6 +98,7 @@ def _encode(task: EncodeTask) -> dict[str, Any]:
     counts: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
     for whole in documents.to_batches(max_chunksize=_BATCH_ROWS):
         for batch in apply_stages(whole, stages, left):
+            check_sample(batch, tokenizer, one_in=task.check_one_in)
             ids, num_tokens = encode_documents(batch, tokenizer, append_eos=task.append_eos)
             batches.append(batch)
             tokens.append(ids)
@@ -122,7 +126,7 @@ def keep_tokenizer(files: TokenizerFiles, tokenizer: Tokenizer) -> None:
 def _tokenizer(work: Work, files: TokenizerFiles) -> Tokenizer:
     if files not in _LOADED:
         contents = {name: work.get_bytes(files.piece, name) for name in files.names}
-        keep_tokenizer(files, load_files(contents, eos=files.eos))
+        keep_tokenizer(files, load_files(contents, eos=files.eos, backend=files.backend))
     return _LOADED[files]
 
 

@@ -148,6 +148,7 @@ class Passes:
             removed=hashlib.sha256(bits).hexdigest(),
             tokenizer=tokenizer.piece.key,
             eos=tokenizer.eos,
+            backend=tokenizer.backend,
             **{name: _plain_json(value) for name, value in settings.items()},
         )
         return EncodeTask(

@@ -71,9 +71,11 @@ class Request:
         """
         path = self.tokenizer or recipe.tokenize.tokenizer
         if path is not None:
-            return load(path, eos=self.eos or recipe.tokenize.eos)
+            return load(path, eos=self.eos or recipe.tokenize.eos, backend=recipe.tokenize.backend)
         if base is not None:
-            return load_files(base.tokenizer_files(), eos=base.eos_id)
+            return load_files(
+                base.tokenizer_files(), eos=base.eos_id, backend=recipe.tokenize.backend
+            )
         raise UsageError(
             "no tokenizer is given, and a build needs one. Give --tokenizer (a tokenizer.json or "
             "its folder; in a recipe `tokenize: {tokenizer: ...}`), or make one: "

@@ -113,6 +113,10 @@ class Tokenize(_Model):
     """The token that ends a document; None: the one that the tokenizer names."""
     append_eos: bool = True
     """Whether every document is closed with it."""
+    backend: Literal["auto", "gigatoken", "huggingface"] = "auto"
+    """The library that encodes; "auto": the fastest one that gives the reference's ids."""
+    check_one_in: Annotated[int, Field(ge=0, lt=1 << 53)] = 10_000
+    """Of so many documents one is encoded by the reference too, as a check; 0: none."""
 
 
 class Output(_Model):
@@ -169,10 +173,15 @@ class Recipe(_Model):
         resolved = self.model_dump(mode="json")
         resolved["stages"] = [{stage.name: stage.options} for stage in self.stages]
         resolved["tokenize"]["tokenizer"] = tokenizer
+        for name in _WITHOUT_EFFECT:
+            del resolved["tokenize"][name]
         for entry in resolved["inputs"]:
             root = entry.pop("root")
             entry["paths"] = _below(entry["paths"], root)
         return {key: _without_whole_floats(value) for key, value in resolved.items()}
+
+
+_WITHOUT_EFFECT = ("backend", "check_one_in")  # of `tokenize`: how it is done, never what comes out
 
 
 def _below(paths: list[str], root: str | None) -> list[str]:

@@ -38,6 +38,8 @@ tokenize:
   tokenizer: tokenizer.json         # a folder, or a Hugging Face tokenizer.json
   # eos: "<|endoftext|>"            # left out: the one that the tokenizer names
   append_eos: true                  # close every document with it
+  # backend: auto                   # the fastest library that gives the reference's ids
+  # check_one_in: 10000             # of so many documents one is encoded by the reference too
 
 output:
   shard_bytes: 64MiB                # about the size of one shard

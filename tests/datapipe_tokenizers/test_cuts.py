@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datapipe_tokenizers.cuts import cut_holds, find_cut, plan_groups, split_text
+from datapipe_tokenizers.cuts import cut_holds, find_cut, split_text
+from datapipe_tokenizers.groups import plan_groups
 from datapipe_tokenizers.huggingface import HuggingFaceEncoder, HuggingFaceFile
 
 LONG_TEXTS = {

@@ -161,8 +161,9 @@ def test_files_give_the_same_tokenizer(bpe: Tokenizer) -> None:
 def test_facts_of_a_tokenizer(bpe: Tokenizer) -> None:
     assert (bpe.vocab_size, bpe.max_id, bpe.eos_id) == (380, 379, 0)
     assert bpe.special_tokens == {"<|endoftext|>": 0}
-    assert bpe.backend == "huggingface"
-    assert repr(bpe) == "<Tokenizer 380 tokens, eos 0, uint16, huggingface>"
+    assert bpe.backend == "gigatoken"
+    assert bpe.backend_reason is None
+    assert repr(bpe) == "<Tokenizer 380 tokens, eos 0, uint16, gigatoken>"
 
 
 def test_files_without_tokenizer_json_are_refused() -> None:

@@ -4,7 +4,9 @@ Owns the way from text to token ids and back, which token closes a document, and
 tokenizer; knows nothing of documents, datasets, stores or recipes.
 """
 
+from datapipe_tokenizers.choice import BACKENDS, Difference
 from datapipe_tokenizers.errors import (
+    BackendError,
     EndOfTextError,
     MissingPackageError,
     TextError,
@@ -17,6 +19,9 @@ from datapipe_tokenizers.tokenizer import Tokenizer, load, load_files
 from datapipe_tokenizers.training import train_bpe
 
 __all__ = [
+    "BACKENDS",
+    "BackendError",
+    "Difference",
     "EndOfTextError",
     "MissingPackageError",
     "TextError",

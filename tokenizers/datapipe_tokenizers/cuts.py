@@ -1,4 +1,4 @@
-"""Plans: which documents are encoded together, and where a very long one is cut.
+"""Where a very long document is cut.
 
 Hugging Face's encoder needs about 120 bytes of memory for each byte of text that it is given at
 once (measured on GPT-2, Qwen 3, T5 and BERT), so it is given bounded pieces. A cut must not change
@@ -12,10 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
-__all__ = ["REACH_CHARS", "cut_holds", "find_cut", "plan_groups", "split_text"]
+__all__ = ["REACH_CHARS", "cut_holds", "find_cut", "split_text"]
 
 REACH_CHARS = 512
 """How far a cut looks to both sides."""
@@ -26,20 +23,6 @@ _CANDIDATES = 4  # a window; each costs nine encodings of it
 
 Encode = Callable[[list[str]], list[list[int]]]
 WordStarts = Callable[[str], Sequence[int]]
-
-
-def plan_groups(sizes: npt.NDArray[np.int64], *, limit: int) -> Iterator[tuple[int, int]]:
-    """Yields [start, stop) of consecutive items whose sizes add up to `limit` at most.
-
-    An item larger than `limit` is a group of its own.
-    """
-    ends = np.cumsum(sizes)
-    start = 0
-    while start < len(sizes):
-        before = int(ends[start - 1]) if start else 0
-        stop = max(int(np.searchsorted(ends, before + limit, side="right")), start + 1)
-        yield start, stop
-        start = stop
 
 
 def split_text(text: str, *, limit: int, encode: Encode, word_starts: WordStarts) -> Iterator[str]:

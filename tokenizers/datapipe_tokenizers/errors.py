@@ -5,6 +5,7 @@
     |- TokenizerFormatError (ValueError) the file isn't a tokenizer that can be read
     |- EndOfTextError (ValueError)       no usable token that closes a document
     |- TextError (ValueError)            what was to be encoded isn't valid text
+    |- BackendError (RuntimeError)       the backend asked for can't be used
     |- TrainingError (ValueError)        a tokenizer can't be trained from this
     `- MissingPackageError (ImportError) an optional package isn't installed
 
@@ -14,6 +15,7 @@ A message has three parts: what happened, with the values; what follows; what to
 from __future__ import annotations
 
 __all__ = [
+    "BackendError",
     "EndOfTextError",
     "MissingPackageError",
     "TextError",
@@ -51,6 +53,10 @@ class EndOfTextError(TokenizerError, ValueError):
 
 class TextError(TokenizerError, ValueError):
     """What was to be encoded isn't valid text."""
+
+
+class BackendError(TokenizerError, RuntimeError):
+    """The backend that was asked for can't be used with a tokenizer."""
 
 
 class TrainingError(TokenizerError, ValueError):

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from datapipe_tokenizers.closed import close_tokens, mark_special
-from datapipe_tokenizers.cuts import plan_groups, split_text
+from datapipe_tokenizers.cuts import split_text
 from datapipe_tokenizers.errors import MissingPackageError, TextError, TokenizerFormatError
+from datapipe_tokenizers.groups import (
+    Counts,
+    Ids,
+    encode_in_groups,
+    replace_documents,
+    rows_with,
+)
 from datapipe_tokenizers.vocabulary import Vocabulary, piece_bytes
 
 if TYPE_CHECKING:
@@ -31,9 +35,6 @@ BATCH_BYTES = 1 << 20
 
 MAX_ID = (1 << 24) - 1
 """Larger ids are taken for damage: tables by id are made, and no vocabulary is near it."""
-
-Ids = npt.NDArray[np.uint32]
-Counts = npt.NDArray[np.int64]
 
 
 def import_tokenizers() -> Any:
@@ -142,15 +143,9 @@ class HuggingFaceEncoder:
 
     def encode(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
         """Returns the ids of all texts, one after the other, and how many each has."""
-        sizes = pc.binary_length(texts).to_numpy(zero_copy_only=False)
-        groups = [
-            texts.slice(start, stop - start)
-            for start, stop in plan_groups(sizes, limit=self._batch_bytes)
-        ]
-        parts = list(self._map_groups(groups))
-        ids = np.concatenate([part[0] for part in parts] or [np.empty(0, np.uint32)])
-        counts = np.concatenate([part[1] for part in parts] or [np.empty(0, np.int64)])
-        return ids, counts
+        return encode_in_groups(
+            texts, self._encode_group, limit=self._batch_bytes, threads=self._threads
+        )
 
     def produces(self, number: int) -> bool:
         """Whether the model itself finds the token `number` in its own text."""
@@ -160,13 +155,6 @@ class HuggingFaceEncoder:
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text of `ids`, special tokens included."""
         return str(self._tokenizer.decode(ids, skip_special_tokens=False))
-
-    def _map_groups(self, groups: list[pa.LargeStringArray]) -> Iterator[tuple[Ids, Counts]]:
-        if self._threads == 1 or len(groups) < 2:
-            yield from map(self._encode_group, groups)
-            return
-        with ThreadPoolExecutor(min(self._threads, len(groups))) as pool:
-            yield from pool.map(self._encode_group, groups)
 
     def _encode_group(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
         documents = _as_python(texts)
@@ -179,19 +167,17 @@ class HuggingFaceEncoder:
         self, documents: list[str], ids: Ids, counts: Counts
     ) -> tuple[Ids, Counts]:
         """Encodes those documents again in which the model found a reserved token."""
-        ends = np.cumsum(counts)
-        places = np.flatnonzero(self._is_reserved[ids])
-        arrays = np.split(ids, ends[:-1])
-        for number in np.unique(np.searchsorted(ends, places, side="right")):
-            closed, _ = self._run(self._closed, [documents[number]])
-            arrays[number] = self._closed_ids[closed]
-        repaired = np.concatenate(arrays)
+        rows = rows_with(self._is_reserved[ids], counts)
+        closed = [self._run(self._closed, [documents[row]])[0] for row in rows]
+        repaired, counts = replace_documents(
+            ids, counts, rows, [self._closed_ids[part] for part in closed]
+        )
         if self._is_reserved[repaired].any():
             raise TokenizerFormatError(
                 "a text produces a special token of this tokenizer in a way that can't be closed; "
                 "documents would be cut there. Use another tokenizer, or remove that text"
             )
-        return repaired, np.array([len(array) for array in arrays], dtype=np.int64)
+        return repaired, counts
 
     def _run(self, tokenizer: HFTokenizer, documents: list[str]) -> tuple[Ids, Counts]:
         if len(documents) == 1 and len(documents[0]) > self._batch_bytes:

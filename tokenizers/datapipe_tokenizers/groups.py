@@ -1,0 +1,94 @@
+"""Columns of texts taken apart into groups for an encoder, and its results put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = [
+    "Counts",
+    "Encoder",
+    "Ids",
+    "encode_in_groups",
+    "plan_groups",
+    "replace_documents",
+    "rows_with",
+]
+
+Ids = npt.NDArray[np.uint32]
+Counts = npt.NDArray[np.int64]
+
+
+class Encoder(Protocol):
+    """What turns texts into ids; threads may share one."""
+
+    @property
+    def name(self) -> str:
+        """The library behind it."""
+
+    def encode(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
+        """Returns the ids of all texts, one after the other, and how many each has."""
+
+
+def plan_groups(sizes: npt.NDArray[np.int64], *, limit: int) -> Iterator[tuple[int, int]]:
+    """Yields [start, stop) of consecutive items whose sizes add up to `limit` at most.
+
+    An item larger than `limit` is a group of its own.
+    """
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(sizes):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(int(np.searchsorted(ends, before + limit, side="right")), start + 1)
+        yield start, stop
+        start = stop
+
+
+def encode_in_groups(
+    texts: pa.LargeStringArray,
+    encode: Callable[[pa.LargeStringArray], tuple[Ids, Counts]],
+    *,
+    limit: int,
+    threads: int,
+) -> tuple[Ids, Counts]:
+    """Returns what `encode` makes of `texts`, given about `limit` bytes of them at once.
+
+    Args:
+        texts: what to encode.
+        encode: texts -> ids and counts; releases the GIL where threads are to help.
+        limit: bytes; a longer text is given alone.
+        threads: groups that are encoded at the same time.
+    """
+    sizes = pc.binary_length(texts).to_numpy(zero_copy_only=False)
+    groups = [texts.slice(start, stop - start) for start, stop in plan_groups(sizes, limit=limit)]
+    if threads == 1 or len(groups) < 2:
+        parts = [encode(group) for group in groups]
+    else:
+        with ThreadPoolExecutor(min(threads, len(groups))) as pool:
+            parts = list(pool.map(encode, groups))
+    if len(parts) == 1:
+        return parts[0]
+    ids = np.concatenate([np.empty(0, np.uint32), *(part[0] for part in parts)])
+    return ids, np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)])
+
+
+def rows_with(chosen: npt.NDArray[np.bool_], counts: Counts) -> npt.NDArray[np.int64]:
+    """Returns the documents, ascending, that have a chosen id. `chosen` is one flag an id."""
+    places = np.flatnonzero(chosen)
+    return np.unique(np.searchsorted(np.cumsum(counts), places, side="right"))
+
+
+def replace_documents(
+    ids: Ids, counts: Counts, rows: npt.NDArray[np.int64], replaced: list[Ids]
+) -> tuple[Ids, Counts]:
+    """Returns ids and counts with the documents `rows` having the ids `replaced`."""
+    arrays = np.split(ids, np.cumsum(counts)[:-1])
+    for row, new in zip(rows.tolist(), replaced, strict=True):
+        arrays[row] = new
+    return np.concatenate(arrays), np.array([len(array) for array in arrays], dtype=np.int64)
