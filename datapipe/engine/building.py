@@ -204,6 +204,8 @@ class _Build:
             inputs_skipped=len(files) - sum(len(source.files) for source in sources),
             truncated=_truncated(pieces.scanned),
             eos=self._eos,
+            backend=self._tokenizer.backend,
+            backend_reason=self._tokenizer.backend_reason,
             seconds=0.0,
         )
 
@@ -339,6 +341,8 @@ class _Build:
             inputs_skipped=num_skipped,
             truncated=(),
             eos=self._eos,
+            backend=self._tokenizer.backend,
+            backend_reason=self._tokenizer.backend_reason,
             seconds=0.0,
         )
 

@@ -34,6 +34,10 @@ class BuildReport:
     """Files that end in the middle; their whole records are in."""
     eos: tuple[int, str]
     """Id and text of the token that closes documents."""
+    backend: str
+    """The library that encoded."""
+    backend_reason: str | None
+    """Why it wasn't a faster one; None: it was the fastest."""
     seconds: float
 
     @property
@@ -44,6 +48,8 @@ class BuildReport:
         known = sum(ledger.num_known for ledger in self.ledgers)
         if self.inputs_read and not known and not any(ledger.kept for ledger in self.ledgers):
             found.append(f"no document was kept of {records:,} records: nothing can be trained on")
+        if self.backend_reason is not None:
+            found.append(f"texts were encoded by {self.backend}, slowly: {self.backend_reason}")
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -69,6 +75,7 @@ class BuildReport:
             "truncated": list(self.truncated),
             "warnings": self.warnings,
             "eos": {"id": self.eos[0], "token": self.eos[1]},
+            "backend": self.backend,
             "seconds": round(self.seconds, 3),
         }
 

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datapipe.encode import encode_documents
+from datapipe.documents import batch_from_columns
+from datapipe.encode import check_sample, encode_documents
 from datapipe.encode.documents import close_documents
 from datapipe.errors import FailedError
-from datapipe_tokenizers import Tokenizer, load_files, train_bpe
+from datapipe_tokenizers import Difference, Tokenizer, load_files, train_bpe
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +104,62 @@ def test_document_that_ends_in_the_text_of_the_token_is_closed_once(
     tokens, counts = encode_documents(batch_of([text, "the"]), bpe, append_eos=True)
     assert np.flatnonzero(tokens == bpe.eos_id).tolist() == (np.cumsum(counts) - 1).tolist()
     assert bpe.decode(tokens[: counts[0] - 1]) == text
+
+
+@dataclass
+class DisagreeingTokenizer:
+    """Differs from its reference in every text with "bad"."""
+
+    backend: str = "fast"
+    compared: int = 0
+
+    def compare(self, texts: pa.Array) -> Difference | None:
+        self.compared += len(texts)
+        rows = [row for row, text in enumerate(texts.to_pylist()) if "bad" in text]
+        return Difference(row=rows[0], token=2, found=7, expected=None) if rows else None
+
+
+def documents(texts: list[str]) -> pa.RecordBatch:
+    places = np.arange(len(texts), dtype=np.int64)
+    return batch_from_columns(
+        pa.array(texts, pa.large_string()),
+        source="s",
+        source_file="a.jsonl",
+        offsets=places * 100,
+        lengths=places,
+    )
+
+
+def check(texts: list[str], *, one_in: int) -> int:
+    tokenizer = DisagreeingTokenizer()
+    check_sample(documents(texts), cast(Tokenizer, tokenizer), one_in=one_in)
+    return tokenizer.compared
+
+
+def test_the_share_of_documents_that_is_checked() -> None:
+    texts = [f"document {number}" for number in range(2000)]
+    assert check(texts, one_in=0) == 0
+    assert check(texts, one_in=1) == 2000
+    assert 140 < check(texts, one_in=10) < 260
+
+
+def test_the_same_documents_are_checked_in_any_batch() -> None:
+    texts = [f"document {number}" for number in range(300)]
+    parts = [texts[:100], texts[100:101], [], texts[101:]]
+    assert sum(check(part, one_in=7) for part in parts) == check(texts, one_in=7)
+
+
+def test_a_slice_is_checked_by_its_own_hashes() -> None:
+    whole = documents([f"document {number}" for number in range(300)])
+    tokenizer = DisagreeingTokenizer()
+    check_sample(whole.slice(100), cast(Tokenizer, tokenizer), one_in=7)
+    assert tokenizer.compared == check(
+        [f"document {number}" for number in range(100, 300)], one_in=7
+    )
+
+
+def test_a_difference_names_the_document_and_the_token() -> None:
+    texts = ["good", "good too", "a bad one"]
+    expected = documents(texts)["doc_id"][2].as_py().hex()
+    with pytest.raises(FailedError, match=rf"{expected} \(a.jsonl at 200\): token 2 is 7 by fast"):
+        check(texts, one_in=1)

@@ -395,6 +395,29 @@ def test_a_cut_gzip_gives_its_whole_records(tmp_path: Path, tokenizer_path: Path
     assert set(texts) <= set(make_texts(500))
 
 
+def test_the_backend_changes_nothing_but_its_own_name(tmp_path: Path, tokenizer_path: Path) -> None:
+    write_jsonl(tmp_path / "in" / "a.jsonl", make_texts(200))
+    reports = [
+        build_dataset(
+            Request(inputs=(str(recipe(tmp_path, BACKEND_RECIPE % (tokenizer_path, name))),)),
+            out=str(tmp_path / name),
+            options=BuildOptions(workers=1),
+        )
+        for name in ("gigatoken", "huggingface")
+    ]
+    assert [report.backend for report in reports] == ["gigatoken", "huggingface"]
+    assert reports[0].logical == reports[1].logical
+    recipes = [open_dataset(report.dataset).manifest.recipe for report in reports]
+    assert recipes[0] == recipes[1]
+
+
+BACKEND_RECIPE = """
+name: x
+inputs: [{source: s, paths: [in]}]
+tokenize: {tokenizer: %s, backend: %s, check_one_in: 5}
+"""
+
+
 def test_too_many_bad_records_stop_the_build(tmp_path: Path, tokenizer_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", make_texts(50))
     path.write_text(path.read_text() + "{\n" * 12)
