@@ -1,0 +1,146 @@
+"""Encodes an Arrow file with one library and prints what it took, as a line of JSON.
+
+python worker.py NAME TOKENIZER TEXTS RUNS [THREADS]
+
+Runs in the environment of whatever NAME needs; imports the project only to measure it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+Encode = Callable[[pa.ChunkedArray], tuple[Any, Any]]
+"""A column -> ids and how many each text has, both as NumPy arrays."""
+
+
+def main() -> None:
+    name, tokenizer, texts, runs, threads = (
+        sys.argv[1],
+        *sys.argv[2:5],
+        int((sys.argv[5:] or [1])[0]),
+    )
+    with pa.memory_map(texts) as source:
+        column = pa.ipc.open_file(source).read_all().column("text")
+    encode = ENCODERS[name](tokenizer, threads)
+    encode(column.slice(0, 20))
+    before = _peak_bytes()
+    seconds = []
+    for _ in range(int(runs)):
+        started = time.perf_counter()
+        ids, counts = encode(column)
+        seconds.append(time.perf_counter() - started)
+    digest = hashlib.sha256(np.asarray(counts, "<i8").tobytes())
+    digest.update(np.asarray(ids, "<u4").tobytes())
+    result = {
+        "seconds": seconds,
+        "digest": digest.hexdigest(),
+        "tokens": len(ids),
+        "grown_mb": (_peak_bytes() - before) / 1e6,
+    }
+    print(json.dumps(result))
+
+
+def _datapipe(tokenizer: str, threads: int) -> Encode:
+    from datapipe_tokenizers import load
+
+    loaded = load(tokenizer, threads=threads)
+
+    def encode(column: pa.ChunkedArray) -> tuple[Any, Any]:
+        ids, offsets = loaded.encode_batch(column)
+        return ids, np.diff(offsets)
+
+    return encode
+
+
+def _datapipe_reference(tokenizer: str, threads: int) -> Encode:
+    from datapipe_tokenizers import load
+
+    loaded = load(tokenizer, threads=threads, backend="huggingface")
+
+    def encode(column: pa.ChunkedArray) -> tuple[Any, Any]:
+        ids, offsets = loaded.encode_batch(column)
+        return ids, np.diff(offsets)
+
+    return encode
+
+
+def _huggingface(tokenizer: str, threads: int) -> Encode:
+    os.environ["TOKENIZERS_PARALLELISM"] = "true" if threads > 1 else "false"
+    os.environ["RAYON_NUM_THREADS"] = str(threads)
+    from tokenizers import Tokenizer
+
+    loaded = Tokenizer.from_file(f"{tokenizer}/tokenizer.json")
+    loaded.no_truncation()
+    loaded.encode_special_tokens = True
+
+    def encode(column: pa.ChunkedArray) -> tuple[Any, Any]:
+        encodings = []
+        for chunk in range(0, len(column), 1000):  # as trainers and datatrove do it
+            texts = column.slice(chunk, 1000).to_pylist()
+            encodings += [e.ids for e in loaded.encode_batch_fast(texts, add_special_tokens=False)]
+        return _joined(encodings)
+
+    return encode
+
+
+def _gigatoken(tokenizer: str, threads: int) -> Encode:
+    os.environ["RAYON_NUM_THREADS"] = str(threads)
+    import awkward
+    import gigatoken
+
+    loaded = gigatoken.Tokenizer(f"{tokenizer}/tokenizer.json")
+
+    def encode(column: pa.ChunkedArray) -> tuple[Any, Any]:
+        layout = loaded.encode_batch(awkward.from_arrow(column), parallel=threads > 1).layout
+        return np.asarray(layout.content.data), np.diff(np.asarray(layout.offsets.data))
+
+    return encode
+
+
+def _tiktoken(tokenizer: str, threads: int) -> Encode:
+    import base64
+
+    import tiktoken
+
+    pattern = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
+    with open(f"{tokenizer}/r50k_base.tiktoken", "rb") as file:  # noqa: PTH123
+        lines = (line.split() for line in file if line.strip())
+        ranks = {base64.b64decode(piece): int(rank) for piece, rank in lines}
+    encoding = tiktoken.Encoding(
+        "r50k", pat_str=pattern, mergeable_ranks=ranks, special_tokens={"<|endoftext|>": 50256}
+    )
+
+    def encode(column: pa.ChunkedArray) -> tuple[Any, Any]:
+        return _joined(encoding.encode_ordinary_batch(column.to_pylist(), num_threads=threads))
+
+    return encode
+
+
+def _joined(lists: list[list[int]]) -> tuple[Any, Any]:
+    return np.concatenate([np.array(each, np.uint32) for each in lists]), [len(x) for x in lists]
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+ENCODERS: dict[str, Callable[[str, int], Encode]] = {
+    "datapipe": _datapipe,
+    "datapipe, huggingface": _datapipe_reference,
+    "tokenizers": _huggingface,
+    "gigatoken": _gigatoken,
+    "tiktoken": _tiktoken,
+}
+
+if __name__ == "__main__":
+    main()
