@@ -7,16 +7,49 @@ from typing import Annotated
 
 import typer
 
+from datapipe.errors import UsageError
+
 __all__ = [
     "AsJson",
     "Author",
     "DatasetArgument",
+    "OutFolder",
     "PlainDataset",
     "Quiet",
     "Reason",
+    "Runs",
+    "WorkFolder",
     "Yes",
     "user_or",
 ]
+
+_SCHEMES = (
+    "a local path, file:///PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
+)
+_UNFIT = {
+    "memory": "what is in memory is gone with the command",
+    "http": "web servers can't be listed or written",
+    "https": "web servers can't be listed or written",
+}
+
+
+def place(given: str | None) -> str | None:
+    """Returns where something is kept, a path or URL, as it was given.
+
+    Raises:
+        UsageError: it is empty, or no place where the command line can keep anything.
+    """
+    if given is None:
+        return None
+    if not given.strip():
+        raise UsageError(f"{given!r} names no place; nothing was done; give {_SCHEMES}")
+    scheme = given.partition("://")[0].lower() if "://" in given else ""
+    if scheme in _UNFIT:
+        raise UsageError(
+            f"{scheme}:// can't hold a dataset: {_UNFIT[scheme]}; nothing was done; give {_SCHEMES}"
+        )
+    return given
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
@@ -24,12 +57,35 @@ DatasetArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATASET[@VERSION]",
-        help="A dataset's folder; @3, @TAG, @DIGEST or @2026-11-30T12:00 for another version "
-        "than the latest.",
+        help="A dataset's folder or URL; @3, @TAG, @DIGEST or @2026-11-30T12:00 for another "
+        "version than the latest.",
+        callback=place,
     ),
 ]
-PlainDataset = Annotated[str, typer.Argument(metavar="DATASET", help="A dataset's folder.")]
-Author = Annotated[str | None, typer.Option("--author", help="Who; stands in the log.")]
+PlainDataset = Annotated[
+    str,
+    typer.Argument(metavar="DATASET", help="A dataset's folder or URL.", callback=place),
+]
+OutFolder = Annotated[
+    str, typer.Option("--out", "-o", help="The dataset's folder or URL.", callback=place)
+]
+WorkFolder = Annotated[
+    str | None,
+    typer.Option(
+        "--work",
+        help="Folder or URL for unfinished work.",
+        show_default="_work in the dataset",
+        callback=place,
+    ),
+]
+Runs = Annotated[
+    str | None,
+    typer.Option("--runs", help="Where runs are kept.", show_default="the dataset", callback=place),
+]
+Author = Annotated[
+    str | None,
+    typer.Option("--author", help="Who; stands in the log.", show_default="the user's name"),
+]
 Reason = Annotated[str, typer.Option("--reason", "-m", help="Why; stands in the log.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Really do what can't be undone.")]
 

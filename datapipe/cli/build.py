@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, Author, Quiet, Reason, user_or
-from datapipe.cli.output import Output, stderr_console, table
+from datapipe.cli.arguments import (
+    AsJson,
+    Author,
+    OutFolder,
+    PlainDataset,
+    Quiet,
+    Reason,
+    WorkFolder,
+    user_or,
+)
+from datapipe.cli.expanded import expanded
+from datapipe.cli.messages import say
+from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
+from datapipe.cli.signals import noted
 from datapipe.engine import (
+    MAX_WORKERS,
     BuildOptions,
     BuildReport,
     Request,
@@ -22,6 +35,7 @@ from datapipe.engine import (
     plan_build,
 )
 from datapipe.errors import UsageError
+from datapipe.observe import Progress
 from datapipe.recipe import starter_recipe
 
 __all__ = ["register"]
@@ -40,51 +54,96 @@ TokenizerOption = Annotated[
 ]
 Eos = Annotated[
     str | None,
-    typer.Option("--eos", help="The token that closes a document, where the tokenizer names none."),
-]
-TextField = Annotated[
-    str | None,
-    typer.Option("--text-field", help="Field that holds the text.", show_default="text"),
-]
-Source = Annotated[
-    str | None,
-    typer.Option("--source", help="Name of the documents in a mixture.", show_default="default"),
-]
-Workers = Annotated[
-    int | None, typer.Option("--workers", "-j", min=1, help="Processes.", show_default="all cores")
-]
-WorkFolder = Annotated[
-    str | None,
-    typer.Option("--work", help="Folder for unfinished work.", show_default="_work in the dataset"),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be read.")]
-MaxQuarantined = Annotated[
-    float | None,
     typer.Option(
-        "--max-quarantined",
-        min=0,
-        max=1,
-        help="Share of unreadable records that stops the build.",
-        show_default="0.001",
+        "--eos",
+        help="The token that closes a document.",
+        show_default="the one the tokenizer names",
     ),
 ]
-MaxDropped = Annotated[
-    float | None,
-    typer.Option(
-        "--max-dropped",
-        min=0,
-        max=1,
-        help="Share of a source's documents whose loss stops the build.",
-        show_default="0.9",
-    ),
-]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shared:
+    """What `build` and `append` both take."""
+
+    text_field: Annotated[
+        str | None,
+        typer.Option("--text-field", help="Field that holds the text.", show_default="text"),
+    ] = None
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            help="Name of the documents in a mixture.",
+            show_default="documents, or the dataset's only one",
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            "-j",
+            min=1,
+            max=MAX_WORKERS,
+            help="Processes.",
+            show_default="all cores",
+        ),
+    ] = None
+    work: WorkFolder = None
+    author: Author = None
+    reason: Reason = ""
+    max_quarantined: Annotated[
+        float | None,
+        typer.Option(
+            "--max-quarantined",
+            min=0,
+            max=1,
+            help="Share of unreadable records that stops the build, 0 to 1.",
+            show_default="0.001, or the recipe's",
+        ),
+    ] = None
+    max_dropped: Annotated[
+        float | None,
+        typer.Option(
+            "--max-dropped",
+            min=0,
+            max=1,
+            help="Share of a source's documents whose loss stops the build, 0 to 1.",
+            show_default="0.9, or the recipe's",
+        ),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be read.")] = False
+    quiet: Quiet = False
+    as_json: AsJson = False
+
+    def request(
+        self, inputs: list[str], *, tokenizer: str | None = None, eos: str | None = None
+    ) -> Request:
+        return Request(
+            inputs=tuple(inputs),
+            tokenizer=tokenizer,
+            eos=eos,
+            text_field=self.text_field,
+            source=self.source,
+            max_quarantined_fraction=self.max_quarantined,
+            max_dropped_fraction=self.max_dropped,
+        )
+
+    def options(self, listener: Progress) -> BuildOptions:
+        return BuildOptions(
+            workers=self.workers,
+            work=self.work,
+            author=user_or(self.author),
+            reason=self.reason,
+            progress=listener,
+        )
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     app.command()(init)
-    app.command()(build)
-    app.command()(append)
+    app.command()(expanded(build))
+    app.command()(expanded(append))
 
 
 def init(
@@ -107,81 +166,40 @@ def init(
 
 def build(
     inputs: Inputs,
-    out: Annotated[str, typer.Option("--out", "-o", help="The dataset's folder.")] = "dataset",
+    *,
+    out: OutFolder = "dataset",
     tokenizer: TokenizerOption = None,
     eos: Eos = None,
-    text_field: TextField = None,
-    source: Source = None,
-    workers: Workers = None,
-    work: WorkFolder = None,
-    author: Author = None,
-    reason: Reason = "",
-    max_quarantined: MaxQuarantined = None,
-    max_dropped: MaxDropped = None,
-    dry_run: DryRun = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    shared: _Shared,
 ) -> None:
-    """Build a dataset from a recipe or from paths; on an existing one, its next version."""
-    request = Request(
-        inputs=tuple(inputs),
-        tokenizer=tokenizer,
-        eos=eos,
-        text_field=text_field,
-        source=source,
-        max_quarantined_fraction=max_quarantined,
-        max_dropped_fraction=max_dropped,
-    )
-    if dry_run:
-        return _show_plan(request, None, as_json=as_json)
-    with _options(workers, work, author, reason, quiet=quiet) as options:
-        report = build_dataset(request, out=out, options=options)
-    _show(report, as_json=as_json)
+    """Build a dataset from a recipe or from paths; on an existing one, its next version.
+
+    For example: datapipe build crawl/ books.parquet -t tokenizer.json --out dataset
+    """
+    request = shared.request(inputs, tokenizer=tokenizer, eos=eos)
+    if shared.dry_run:
+        return _show_plan(request, None, as_json=shared.as_json)
+    _carry_out(lambda options: build_dataset(request, out=out, options=options), shared)
 
 
-def append(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="The dataset's folder.")],
-    inputs: Inputs,
-    text_field: TextField = None,
-    source: Source = None,
-    workers: Workers = None,
-    work: WorkFolder = None,
-    author: Author = None,
-    reason: Reason = "",
-    max_quarantined: MaxQuarantined = None,
-    max_dropped: MaxDropped = None,
-    dry_run: DryRun = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> None:
-    """Add documents to a dataset as its next version; inputs that are in already are skipped."""
-    request = Request(
-        inputs=tuple(inputs),
-        text_field=text_field,
-        source=source,
-        max_quarantined_fraction=max_quarantined,
-        max_dropped_fraction=max_dropped,
-    )
-    if dry_run:
-        return _show_plan(request, dataset, as_json=as_json)
-    with _options(workers, work, author, reason, quiet=quiet) as options:
-        report = append_dataset(dataset, request, options=options)
-    _show(report, as_json=as_json)
+def append(dataset: PlainDataset, inputs: Inputs, *, shared: _Shared) -> None:
+    """Add documents to a dataset as its next version; inputs that are in already are skipped.
+
+    For example: datapipe append dataset more.jsonl --reason "crawl of May"
+    """
+    request = shared.request(inputs)
+    if shared.dry_run:
+        return _show_plan(request, dataset, as_json=shared.as_json)
+    _carry_out(lambda options: append_dataset(dataset, request, options=options), shared)
 
 
-@contextmanager
-def _options(
-    workers: int | None, work: str | None, author: str | None, reason: str, *, quiet: bool
-) -> Iterator[BuildOptions]:
-    """Yields how to build, with a listener that draws the progress meanwhile."""
-    with progress(quiet=quiet) as listener:
-        yield BuildOptions(
-            workers=workers,
-            work=work,
-            author=user_or(author),
-            reason=reason,
-            progress=listener,
-        )
+def _carry_out(make: Callable[[BuildOptions], BuildReport], shared: _Shared) -> None:
+    with progress(quiet=shared.quiet) as listener:
+        report = make(shared.options(listener))
+    verb = "was committed" if report.created else "is there as before"
+    done = f"version {report.version} of {report.dataset} {verb}"
+    with noted(done):
+        _show(report, done, as_json=shared.as_json)
 
 
 def _show_plan(request: Request, dataset: str | None, *, as_json: bool) -> None:
@@ -200,11 +218,11 @@ def _show_plan(request: Request, dataset: str | None, *, as_json: bool) -> None:
     Output(as_json=as_json).result(plan, draw)
 
 
-def _show(report: BuildReport, *, as_json: bool) -> None:
+def _show(report: BuildReport, done: str, *, as_json: bool) -> None:
     data = report.to_json()
-    Output(as_json=as_json).result(data, lambda console: _draw(console, data))
     for warning in data["warnings"]:
-        stderr_console().print(f"datapipe: warning: {warning}", markup=False)
+        say(f"warning: {warning}")
+    Output(as_json=as_json).result(data, lambda console: _draw(console, data), done=done)
 
 
 def _draw(console: Console, data: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, DatasetArgument
+from datapipe.cli.arguments import AsJson, DatasetArgument, Runs
 from datapipe.cli.output import Output, table
 from datapipe.dataset import open_dataset
 from datapipe.errors import UsageError
@@ -16,9 +16,6 @@ from datapipe.lineage import documents_of_batch, documents_of_step, steps_of_doc
 __all__ = ["register"]
 
 Run = Annotated[str, typer.Option("--run", help="Name of the training run.")]
-Runs = Annotated[
-    str | None, typer.Option("--runs", help="Where runs are kept.", show_default="the dataset")
-]
 
 
 _PLANNED = (

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-import typer
+from datapipe.cli.explain import explain, is_help
+from datapipe.cli.messages import say
+from datapipe.cli.signals import Interrupted, catch_signals, ignore_signals, noted
+from datapipe.cli.streams import own_streams
+from datapipe.errors import UsageError
 
-from datapipe._version import __version__
-from datapipe.cli.output import stderr_console
-from tiering.errors import NoSpaceError, StoreURLError, TieringError
+if TYPE_CHECKING:  # takes a tenth of a second, in which signals are caught already
+    import typer
 
 __all__ = ["application", "main"]
-
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 _HOMES = {
     "demo": "demo",
@@ -43,14 +45,7 @@ def application(words: Sequence[str]) -> typer.Typer:
     The engine's libraries take half a second to import, so only the module of the command that
     is named is loaded; for help, or a name that isn't known, all are.
     """
-    app = typer.Typer(
-        name="datapipe",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(_options)
+    app: typer.Typer = import_module("datapipe.cli.options").bare_application()
     for module in _modules(words):
         import_module(f"datapipe.cli.{module}").register(app)
     return app
@@ -63,73 +58,59 @@ def _modules(words: Sequence[str]) -> list[str]:
     return [_HOMES[first]] if first in _HOMES else list(dict.fromkeys(_HOMES.values()))
 
 
-def _show_version(value: bool) -> None:
-    if value:
-        typer.echo(f"datapipe {__version__}")
-        raise typer.Exit
-
-
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
-) -> None:
-    """Raw documents to versioned token shards to training batches, with lineage."""
-
-
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the command line and exits: 0 done, 1 failed, 2 wrong usage, 3 partly done."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    """Runs the command line and exits: 0 done, 1 failed, 2 wrong usage, 3 partly done.
+
+    128 + the number of the signal that interrupted it. Without `arguments` they are the
+    process's, and so are its streams and signals: streams may be closed or full, and no signal
+    disturbs the exit.
+    """
+    is_process = arguments is None
+    if is_process:
+        own_streams()
+    restore = catch_signals()
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+    except Interrupted as late:  # while the outcome was being said
+        code = late.exit_code
+    finally:
+        (ignore_signals if is_process else restore)()
+    sys.exit(code)
+
+
+def _run(words: list[str]) -> int:
     debug = "--debug" in words
-    sys.exit(_run([word for word in words if word != "--debug"], debug=debug))
+    try:
+        return _carry_out([word for word in words if word != "--debug"])
+    except (Exception, Interrupted, KeyboardInterrupt) as error:
+        if debug:
+            traceback.print_exception(error)
+        message, code = explain(error)
+        say(message)
+        return code
 
 
-def _run(words: list[str], *, debug: bool) -> int:
-    command = typer.main.get_command(application(words))
+def _carry_out(words: list[str]) -> int:
+    """Runs the command that `words` are; returns its exit code."""
+    _refuse_undecodable(words)
+    with noted("nothing was done yet; run the same command again"):
+        command = import_module("typer.main").get_command(application(words))
     try:
         return int(command.main(words, prog_name="datapipe", standalone_mode=False) or 0)
-    except (KeyboardInterrupt, typer.Abort):
-        return _say(
-            "interrupted; what is finished is kept. Run the same command again to go on",
-            INTERRUPTED,
-        )
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
-        if _is_usage(error):
-            error.show()  # type: ignore[attr-defined]
-            return 2
-        if debug:
+        if not is_help(error):
             raise
-        return _say(*_explain(error))
+        error.show()  # type: ignore[attr-defined]
+        return 2
 
 
-def _is_usage(error: Exception) -> bool:
-    """Tells whether an error is typer's own; older ones take click's classes, newer ones don't."""
-    return hasattr(error, "show") and hasattr(error, "format_message")
-
-
-def _explain(error: Exception) -> tuple[str, int]:
-    """Returns the one line that a user reads of an error, and the exit code."""
-    text = " ".join(str(error).split())
-    code = getattr(error, "exit_code", None)  # datapipe's and the tokenizers' errors have one
-    if isinstance(code, int):
-        return text, code
-    if isinstance(error, NoSpaceError):
-        return f"{text}. Free some space and run the same command again: it goes on where it was", 3
-    if isinstance(error, StoreURLError):
-        return text, 2
-    if isinstance(error, TieringError):
-        return text, 1
-    if isinstance(error, OSError):
-        return f"{text}; nothing half-written is visible", 1
-    kind = type(error).__name__
-    return f"{kind}: {text}. This is a fault of datapipe; --debug shows where", 1
-
-
-def _say(message: str, code: int) -> int:
-    stderr_console().print(f"datapipe: {message}", markup=False)
-    return code
+def _refuse_undecodable(words: Sequence[str]) -> None:
+    """Raises: UsageError: a word isn't UTF-8, and paths and names are recorded as text."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"the argument {os.fsencode(word)!r} isn't UTF-8 text, so it can't be recorded; "
+                "nothing was done. Rename the file or folder, or write the name in UTF-8"
+            ) from error

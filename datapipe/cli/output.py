@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from datapipe.cli.messages import printable
+from datapipe.cli.streams import abandon_output
+from datapipe.errors import FailedError
 
 __all__ = ["Output", "stderr_console", "table"]
 
@@ -19,11 +23,15 @@ _PIPED_WIDTH = 10_000  # a line of a table stays a line for grep and cut
 
 
 class _Results(Console):
+    """Shows what comes from data as printable text: a terminal would obey its escape sequences."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        shown = (printable(item) if isinstance(item, str) else item for item in objects)
+        super().print(*shown, **options)
+
     def on_broken_pipe(self) -> None:
-        """Ends quietly when a reader such as `head` has seen enough."""
         self.quiet = True
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0)
+        raise  # rich would end the process
 
 
 def _width(stream: TextIO) -> int | None:
@@ -37,14 +45,36 @@ class Output:
         self.as_json = as_json
         self._console = _Results(highlight=False, soft_wrap=True, width=_width(sys.stdout))
 
-    def result(self, data: Any, draw: Callable[[Console], None]) -> None:
-        """Prints `data` as one JSON value, or what `draw` shows of it."""
-        if self.as_json:
-            encoded = msgspec.json.format(msgspec.json.encode(data), indent=2)
-            sys.stdout.write(encoded.decode() + "\n")
+    def result(self, data: Any, draw: Callable[[Console], None], *, done: str = "") -> None:
+        """Prints `data` as one JSON value, or what `draw` shows of it.
+
+        A reader that has seen enough isn't told more.
+
+        Raises:
+            FailedError: standard output doesn't take it; says what was `done` all the same.
+        """
+        with _delivering(done):
+            if self.as_json:
+                encoded = msgspec.json.format(msgspec.json.encode(data), indent=2)
+                sys.stdout.write(encoded.decode() + "\n")
+            else:
+                draw(self._console)
             sys.stdout.flush()
-        else:
-            draw(self._console)
+
+
+@contextmanager
+def _delivering(done: str) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # a reader such as `head` has seen enough
+        abandon_output()
+    except OSError as error:
+        abandon_output()
+        kept = f"; {done} all the same" if done else ""
+        raise FailedError(
+            f"the result can't be written to standard output: {error.strerror}{kept}. Give it a "
+            "file or pipe that takes it"
+        ) from error
 
 
 def stderr_console() -> Console:
@@ -71,4 +101,4 @@ def _cell(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.2f}"
-    return str(value)
+    return printable(str(value)).replace("\n", "\\n")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +36,7 @@ from datapipe.engine.known import known_documents, known_signatures, skip_known
 from datapipe.engine.ledger import Ledger, add_up, check_guards
 from datapipe.engine.passes import Passes, Scanned, StageList
 from datapipe.engine.report import BuildReport
+from datapipe.engine.request import check_text
 from datapipe.engine.sources import SourceInputs, hash_files, input_roots, list_sources
 from datapipe.engine.survivors import Removal
 from datapipe.engine.work import Piece, Work, piece_key
@@ -44,7 +45,9 @@ from datapipe.observe import NO_PROGRESS, Progress
 from datapipe.recipe import Recipe
 from datapipe_tokenizers import Tokenizer
 
-__all__ = ["BuildOptions", "run_build"]
+__all__ = ["MAX_WORKERS", "BuildOptions", "run_build"]
+
+MAX_WORKERS = 1024
 
 _GLOBAL_STAGE = "dedup_exact"
 _WORK = "_work/"
@@ -62,6 +65,18 @@ class BuildOptions:
     author: str = ""
     reason: str = ""
     progress: Progress = NO_PROGRESS
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and not 1 <= self.workers <= MAX_WORKERS:
+            raise UsageError(
+                f"workers is {self.workers}; give 1 to {MAX_WORKERS:,}, or none for all cores"
+            )
+        if self.work is not None and not self.work.strip():
+            raise UsageError(
+                "the work folder's name is empty; name a folder, or none for `_work` in the dataset"
+            )
+        for name in ("work", "author", "reason"):
+            check_text(getattr(self, name), name)
 
 
 def run_build(
@@ -84,15 +99,28 @@ def run_build(
     """
     started = time.monotonic()
     repository, parent = _output(out, tokenizer)
-    workers = options.workers or available_cores()
-    with closing(LocalExecutor(workers)) as executor:
-        build = _Build(recipe, repository, parent, tokenizer, append, options, executor)
-        report = build.run()
+    workers = options.workers if options.workers is not None else available_cores()
+    executor = LocalExecutor(workers)
+    build = _Build(recipe, repository, parent, tokenizer, append, options, executor)
+    try:
+        with executor:
+            report = build.run()
+    except Exception:
+        raise
+    except BaseException as interruption:
+        interruption.add_note(build.standing)
+        raise
     return replace(report, seconds=time.monotonic() - started)
 
 
 def _output(out: str, tokenizer: Tokenizer) -> tuple[Repository, Dataset | None]:
+    check_text(out, "out")
     repository = Repository(out)
+    if "://" not in out and Path(out).is_file():
+        raise UsageError(
+            f"{out} is a file, and a dataset is a folder; nothing was written. Give --out a new or "
+            "empty folder"
+        )
     if not repository.exists():
         _check_free(repository)
         return repository, None
@@ -138,7 +166,10 @@ class _Pieces:
 
 
 class _Build:
-    """One run of the passes; its methods are the steps, in order."""
+    """One run of the passes; its methods are the steps, in order.
+
+    `standing` says at any time what an interruption leaves.
+    """
 
     def __init__(
         self,
@@ -157,7 +188,12 @@ class _Build:
         self._base = parent if append else None
         self._options = options
         self._executor = executor
-        self._work = Work(options.work) if options.work else Work(repository.url, _WORK)
+        given = options.work
+        self._work = Work(repository.url, _WORK) if given is None else Work(given)
+        self.standing = (
+            "nothing was committed; run the same command again, finished work is kept in "
+            f"{repository.url + '/' + _WORK.rstrip('/') if given is None else given}"
+        )
         self._passes = Passes(work=self._work, executor=executor, progress=options.progress)
 
     def run(self) -> BuildReport:
@@ -313,7 +349,11 @@ class _Build:
             environment=environment(),
             licences={source.source: source.licence for source in sources if source.licence},
         )
-        return commit_version(
+        self.standing = (
+            "it was committing: run the same command again, or see with `datapipe log "
+            f"{self._repository.url}` whether the version is there"
+        )
+        committed = commit_version(
             self._repository,
             draft,
             author=self._options.author,
@@ -322,6 +362,10 @@ class _Build:
             time_seconds=time.time(),
             transaction=transaction,
         )
+        self.standing = (
+            f"version {committed.version} of {self._repository.url} was committed and is complete"
+        )
+        return committed
 
     def _resolved_recipe(self) -> dict[str, Any]:
         return self._recipe.resolved(tokenizer=_tokenizer_record(self._tokenizer).sha256)

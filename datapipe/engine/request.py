@@ -19,13 +19,25 @@ from datapipe.recipe import (
     Tokenize,
     bare_recipe,
     load_recipe,
+    refusing,
 )
 from datapipe_tokenizers import Tokenizer, load, load_files
 
-__all__ = ["DEFAULT_SOURCE", "Request"]
+__all__ = ["DEFAULT_SOURCE", "Request", "check_text"]
 
 DEFAULT_SOURCE = "documents"
 _RECIPE_SUFFIXES = {".yaml", ".yml"}
+
+
+def check_text(text: str | None, what: str) -> None:
+    """Raises: UsageError: text can't be recorded, for it isn't UTF-8."""
+    try:
+        (text or "").encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{what} isn't UTF-8 text ({text!a}), so it can't be recorded; nothing was done. Write "
+            "it in UTF-8; a file or folder has to be renamed"
+        ) from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +53,24 @@ class Request:
     max_quarantined_fraction: float | None = None
     max_dropped_fraction: float | None = None
 
+    def __post_init__(self) -> None:
+        if not self.inputs:
+            raise UsageError("no input is given; name a recipe, or files, folders or patterns")
+        given = {"--tokenizer": self.tokenizer, "--eos": self.eos, "--text-field": self.text_field}
+        given |= {"--source": self.source}
+        given |= {f"input {number}": path for number, path in enumerate(self.inputs, 1)}
+        for name, value in given.items():
+            if value is not None and not value.strip():
+                raise UsageError(f"{name} is empty ({value!r}); nothing was done; give a name")
+            check_text(value, name)
+        fractions = {
+            "--max-quarantined": self.max_quarantined_fraction,
+            "--max-dropped": self.max_dropped_fraction,
+        }
+        for name, fraction in fractions.items():
+            if fraction is not None and not 0 <= fraction <= 1:
+                raise UsageError(f"{name} is {fraction}; give a share of 1, from 0 to 1")
+
     def recipe(self, base: Dataset | None) -> Recipe:
         """Returns the recipe that is meant; of an append to `base` by paths, that of `base`.
 
@@ -51,14 +81,15 @@ class Request:
             self._refuse_options()
             recipe = load_recipe(Path(self.inputs[0]))
         elif base is not None:
-            recipe = self._like(base)
+            with refusing({"text": "the text field"}):
+                recipe = self._like(base)
         else:
             recipe = bare_recipe(
                 self.inputs,
                 tokenizer=self.tokenizer,
                 eos=self.eos,
-                source=self.source or DEFAULT_SOURCE,
-                text_field=self.text_field or "text",
+                source=DEFAULT_SOURCE if self.source is None else self.source,
+                text_field="text" if self.text_field is None else self.text_field,
             )
         return recipe.model_copy(update={"guards": self._guards(recipe.guards)})
 
@@ -141,7 +172,7 @@ class Request:
         given = settings[0] if settings else {"fields": {}, "licence": None}
         fields = Fields.model_validate(given["fields"])
         if self.text_field is not None:
-            fields = fields.model_copy(update={"text": self.text_field})
+            fields = Fields.model_validate({**fields.model_dump(), "text": self.text_field})
         return {"fields": fields, "licence": given["licence"]}
 
     def _source(self, base: Dataset) -> str:

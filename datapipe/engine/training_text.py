@@ -11,7 +11,7 @@ from datapipe.engine.sources import SourceInputs, list_sources
 from datapipe.errors import FailedError, InputError, UsageError
 from datapipe.observe import NO_PROGRESS, Progress
 from datapipe.read import plan_ranges, read_range
-from datapipe.recipe import Fields, Input
+from datapipe.recipe import Fields, Input, refusing
 from datapipe_tokenizers import load_files, train_bpe
 
 __all__ = ["train_tokenizer"]
@@ -46,7 +46,8 @@ def train_tokenizer(
     target = Path(out)
     if target.exists() and not overwrite:
         raise UsageError(f"{target} exists and was left as it is; name another, or give --force")
-    entry = Input(source="training", paths=list(paths), fields=Fields(text=text_field))
+    with refusing({"text": "the text field"}):
+        entry = Input(source="training", paths=list(paths), fields=Fields(text=text_field))
     (source,) = list_sources([entry])
     progress.begin("read text", 0, "bytes")
     texts = list(_texts(source, max_bytes, progress))

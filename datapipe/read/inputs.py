@@ -121,8 +121,21 @@ def _local(given: str) -> Path:
             f"inputs at {url.scheme}:// can't be read by this version; copy them to a local folder."
         )
     if "\0" in path or not path:
-        raise InputError(f"{given!r} isn't a path.")
-    return Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100 - keeps links as they are
+        raise InputError(f"{given!r} isn't a path; name a file, folder or pattern.")
+    return Path(os.path.abspath(_home_expanded(Path(path))))  # noqa: PTH100 - keeps links as they are
+
+
+def _home_expanded(path: Path) -> Path:
+    """Returns a path whose `~` or `~user` is the home; a file that is called so is meant itself."""
+    if os.path.lexists(path):
+        return path
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise InputError(
+            f"{path} doesn't exist, and {path.parts[0]} names no user of this machine; check the "
+            "path."
+        ) from error
 
 
 def _common_root(entries: Sequence[_Entry]) -> Path:

@@ -14,6 +14,7 @@ from datapipe.recipe.model import (
     Tokenize,
 )
 from datapipe.recipe.presets import DEFAULT_STAGES, bare_recipe, starter_recipe
+from datapipe.recipe.problems import refusing
 from datapipe.recipe.sizes import parse_size
 
 __all__ = [
@@ -30,5 +31,6 @@ __all__ = [
     "load_recipe",
     "parse_path",
     "parse_size",
+    "refusing",
     "starter_recipe",
 ]

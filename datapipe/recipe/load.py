@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from datapipe.errors import RecipeError
 from datapipe.recipe.fields import Fields
 from datapipe.recipe.model import STAGE_OPTIONS, Guards, Input, Output, Recipe, Tokenize
+from datapipe.recipe.problems import reason_of, shown_value
 from datapipe.recipe.yaml_lines import Place, YamlDocument, YamlProblem, read_yaml
 
 __all__ = ["load_recipe"]
@@ -57,7 +58,9 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise RecipeError(f"{path} isn't a recipe: it isn't UTF-8 text.") from error
+        raise RecipeError(
+            f"{path} isn't a recipe: it isn't UTF-8 text. `datapipe init` writes one to start from."
+        ) from error
     except OSError as error:
         raise RecipeError(
             f"the recipe {path} can't be read: {error.strerror}. `datapipe init` writes one to "
@@ -131,10 +134,9 @@ def _first_problem(error: ValidationError, document: YamlDocument, name: str) ->
         inside = place_name(problem["loc"][:-1])
         where = f" in `{inside}`" if inside else ""
         return f"{name}, line {line}: the key `{missing}` is missing{where}."
-    reason = problem["msg"].removeprefix("Value error, ")
-    given = problem["input"]
-    shown = f" (it is {given!r})" if isinstance(given, str | int | float) else ""
-    return f"{name}, line {line}: `{place or 'recipe'}`{shown}: {reason}."
+    given = shown_value(problem["input"])
+    shown = f" (it is {given})" if given else ""
+    return f"{name}, line {line}: `{place or 'recipe'}`{shown}: {reason_of(problem)}."
 
 
 def _walked(document: YamlDocument, problem: Any) -> set[str | int]:

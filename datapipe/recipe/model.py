@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -32,8 +34,20 @@ __all__ = [
 
 _WILDCARDS = frozenset("*?[")
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            "not a name; write letters (a-z, A-Z), digits, '.', '_' and '-', a letter or digit "
+            "first, 100 at most"
+        )
+    return name
+
+
 # A source's name stands before "@split" and behind "dataset/" in mixtures.
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+Name = Annotated[str, AfterValidator(_checked_name)]
 Text = Annotated[str, StringConstraints(min_length=1)]
 Size = Annotated[int, BeforeValidator(parse_size)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

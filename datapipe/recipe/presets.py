@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from datapipe.recipe.fields import Fields
 from datapipe.recipe.model import Input, Recipe, StageSpec, Tokenize
+from datapipe.recipe.problems import refusing
 
 __all__ = ["DEFAULT_STAGES", "bare_recipe", "starter_recipe"]
 
@@ -65,10 +66,15 @@ def bare_recipe(
     text_field: str = "text",
     name: str = "dataset",
 ) -> Recipe:
-    """Returns the recipe of a build that is given nothing but paths and a tokenizer."""
-    return Recipe(
-        name=name,
-        inputs=[Input(source=source, paths=list(paths), fields=Fields(text=text_field))],
-        stages=[StageSpec.model_validate(stage) for stage in DEFAULT_STAGES],
-        tokenize=Tokenize(tokenizer=tokenizer, eos=eos),
-    )
+    """Returns the recipe of a build that is given nothing but paths and a tokenizer.
+
+    Raises:
+        RecipeError: a value is none that a recipe could have.
+    """
+    with refusing({"text": "the text field"}):
+        return Recipe(
+            name=name,
+            inputs=[Input(source=source, paths=list(paths), fields=Fields(text=text_field))],
+            stages=[StageSpec.model_validate(stage) for stage in DEFAULT_STAGES],
+            tokenize=Tokenize(tokenizer=tokenizer, eos=eos),
+        )

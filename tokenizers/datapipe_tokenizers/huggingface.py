@@ -233,9 +233,10 @@ def _parse_config(data: bytes) -> dict[str, Any]:
 def _load(data: bytes) -> HFTokenizer:
     try:
         tokenizer: HFTokenizer = import_tokenizers().Tokenizer.from_buffer(data)
-    except (MissingPackageError, KeyboardInterrupt, SystemExit):
+    except MissingPackageError:
         raise
-    except BaseException as error:  # a panic inside the library isn't an Exception
+    except BaseException as error:
+        _leave_interruptions(error)
         version = import_tokenizers().__version__
         raise TokenizerFormatError(
             f"Hugging Face `tokenizers` {version} can't read the tokenizer: {error}. "
@@ -297,12 +298,17 @@ def _as_python(texts: pa.LargeStringArray) -> list[str]:
     return documents
 
 
+def _leave_interruptions(error: BaseException) -> None:
+    """Raises `error` again unless the library failed; a panic inside it isn't an Exception."""
+    if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        raise error
+
+
 def _encode_all(tokenizer: HFTokenizer, texts: list[str]) -> list[list[int]]:
     try:
         encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # a panic inside the library isn't an Exception
+    except BaseException as error:
+        _leave_interruptions(error)
         raise TokenizerFormatError(
             f"the tokenizer can't encode a text: {error}. Its file is incomplete; use another one"
         ) from error

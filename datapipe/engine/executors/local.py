@@ -10,12 +10,16 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from types import TracebackType
+from typing import Self, TypeVar
 
-from datapipe.errors import ResumableError
+from datapipe.errors import ResumableError, UsageError
 
 __all__ = ["LocalExecutor", "available_cores"]
 
@@ -23,6 +27,13 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _WAITING_PER_WORKER = 2  # enough that no worker idles; more would only pickle tasks early
+_SIGNAL_SECONDS = 0.2  # between a signal's arrival at the workers and at this process
+_LEFT_TO_PARENT = {signal.SIGINT, signal.SIGHUP}  # SIGTERM ends them: the pool relies on it
+_HELD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_GUARD = (
+    'in a script of your own, put the call under `if __name__ == "__main__":`, since every worker '
+    "imports the script; or build with workers=1"
+)
 
 
 def available_cores() -> int:
@@ -31,8 +42,7 @@ def available_cores() -> int:
 
 
 def _start_worker() -> None:
-    """Leaves Ctrl-C to the parent, which ends the workers in order; ends with a killed parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Makes a worker end with a killed parent."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -43,26 +53,72 @@ def _end_with_parent() -> None:
     os._exit(1)  # what is half-done has no name yet
 
 
+@contextmanager
+def _starting_processes() -> Iterator[None]:
+    """Has processes that are started inside born deaf to Ctrl-C, and none left half-started.
+
+    Ctrl-C goes to the whole group. A handler set by the worker itself would come too late: it
+    spends its first second importing. And an exception raised here between starting a worker and
+    telling it what it is would leave one that nobody ends. So signals wait for the end of this.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in _HELD}
+    held = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in held:
+        signal.signal(number, lambda number, _: came.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _LEFT_TO_PARENT)
+    try:
+        resource_tracker.ensure_running()  # unblocks SIGINT when it starts its process
+        signal.pthread_sigmask(signal.SIG_BLOCK, _LEFT_TO_PARENT)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in held.items():
+            signal.signal(number, handler)
+    for arrived in came:
+        signal.raise_signal(arrived)
+
+
 def _broken(*, is_first: bool) -> ResumableError:
-    advice = "Run the same command again, with fewer workers if it happens again"
     if is_first:
-        advice += (
-            '. In a script of your own, put the call under `if __name__ == "__main__":`, since '
-            "every worker imports the script; or build with workers=1"
+        return ResumableError(
+            "a worker process was killed before it had done anything, most often for want of "
+            "memory, or couldn't start; finished units are kept. Run the same command again with "
+            f"fewer workers; {_GUARD}"
         )
     return ResumableError(
         "a worker process was killed, most often for want of memory; finished units are kept. "
-        + advice
+        "Run the same command again, with fewer workers if it happens again"
     )
 
 
 class LocalExecutor:
-    """Runs tasks in `workers` processes; with one worker in the calling process."""
+    """Runs tasks in `workers` processes; with one worker in the calling process.
+
+    Leaving its context ends the workers; at once where an interruption (a BaseException that is
+    no Exception) leaves it.
+    """
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
         self._has_run = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None and not isinstance(error, Exception):
+            self._kill()
+        self.close()
 
     def map(
         self, function: Callable[[Task], Result], tasks: Sequence[Task]
@@ -84,7 +140,8 @@ class LocalExecutor:
                     entry = next(waiting, None)
                     if entry is None:
                         break
-                    running[pool.submit(function, entry[1])] = entry[0]
+                    with _starting_processes():
+                        running[pool.submit(function, entry[1])] = entry[0]
                 if not running:
                     return
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -93,23 +150,35 @@ class LocalExecutor:
                     self._has_run = True
                     yield running.pop(future), result
         except BrokenProcessPool as error:
+            time.sleep(_SIGNAL_SECONDS)  # what ended the worker may be about to end this process
             raise _broken(is_first=not self._has_run) from error
-        finally:
-            for future in running:
-                future.cancel()
-            wait([future for future in running if future.running()])
+        except Exception:
+            self.close()
+            raise
 
     def _started(self) -> ProcessPoolExecutor:
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            raise UsageError(f"a worker that is still importing can't start a build: {_GUARD}")
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                self.workers,
-                mp_context=multiprocessing.get_context("spawn"),
-                initializer=_start_worker,
-            )
+            with _starting_processes():
+                self._pool = ProcessPoolExecutor(
+                    self.workers,
+                    mp_context=multiprocessing.get_context("spawn"),
+                    initializer=_start_worker,
+                )
         return self._pool
 
     def close(self) -> None:
-        """Ends the workers."""
+        """Ends the workers after their running tasks; waiting ones are dropped.
+
+        Futures aren't cancelled one by one: the pool's thread may set them at the same time.
+        """
         if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+            pool, self._pool = self._pool, None
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _kill(self) -> None:
+        """Ends the workers now: what is half-done has no name yet."""
+        processes = self._pool._processes if self._pool is not None else None
+        for process in list((processes or {}).values()):
+            process.kill()
