@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from datapipe.cli.explain import explain, is_help
 from datapipe.cli.messages import say
 from datapipe.cli.signals import Interrupted, catch_signals, ignore_signals, noted
-from datapipe.cli.streams import own_streams
+from datapipe.cli.streams import is_output_flushed, own_streams
 from datapipe.errors import UsageError
 
 if TYPE_CHECKING:  # takes a tenth of a second, in which signals are caught already
@@ -71,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     restore = catch_signals()
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        if is_process and not is_output_flushed():
+            code = code or 1
     except Interrupted as late:  # while the outcome was being said
         code = late.exit_code
     finally:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["abandon_output", "own_streams"]
+__all__ = ["abandon_output", "is_output_flushed", "own_streams"]
 
 _STDOUT, _STDERR = 1, 2
 
@@ -61,6 +61,16 @@ def _occupy_closed() -> None:
         os.set_inheritable(descriptor, True)
         descriptor = os.open(os.devnull, os.O_RDONLY)
     os.close(descriptor)
+
+
+def is_output_flushed() -> bool:
+    """Writes out what standard output holds; returns whether it took it, and drops it if not."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        abandon_output()
+        return False
+    return True
 
 
 def abandon_output() -> None:
