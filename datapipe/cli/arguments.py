@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from datapipe.errors import UsageError
 
 __all__ = [
+    "MAX_COUNT",
     "AsJson",
     "Author",
     "DatasetArgument",
@@ -20,8 +22,15 @@ __all__ = [
     "Runs",
     "WorkFolder",
     "Yes",
+    "file_name",
+    "place",
+    "places",
+    "share",
     "user_or",
 ]
+
+MAX_COUNT = (1 << 53) - 1
+"""Largest number that an option takes; JSON has no larger ones."""
 
 _SCHEMES = (
     "a local path, file:///PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
@@ -53,6 +62,27 @@ def place(given: str | None) -> str | None:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
+
+
+def places(given: list[str] | None) -> list[str]:
+    """Returns several places, each checked as `place` does."""
+    return [place(one) or one for one in given or ()]
+
+
+def share(given: float | None) -> float | None:
+    """Returns a share of 1. Raises: UsageError: it isn't one; typer's bounds let NaN through."""
+    if given is not None and not 0 <= given <= 1:
+        raise UsageError(f"{given} isn't a share; nothing was done; give a number from 0 to 1")
+    return given
+
+
+def file_name(given: Path | None) -> Path | None:
+    """Returns the path of a file or folder. Raises: UsageError: it is blank."""
+    if given is not None and not str(given).strip():
+        raise UsageError(f"{str(given)!r} names no file; nothing was done; give a path")
+    return given
+
+
 DatasetArgument = Annotated[
     str,
     typer.Argument(

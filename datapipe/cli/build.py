@@ -18,6 +18,8 @@ from datapipe.cli.arguments import (
     Quiet,
     Reason,
     WorkFolder,
+    file_name,
+    share,
     user_or,
 )
 from datapipe.cli.expanded import expanded
@@ -96,8 +98,7 @@ class _Shared:
         float | None,
         typer.Option(
             "--max-quarantined",
-            min=0,
-            max=1,
+            callback=share,
             help="Share of unreadable records that stops the build, 0 to 1.",
             show_default="0.001, or the recipe's",
         ),
@@ -106,8 +107,7 @@ class _Shared:
         float | None,
         typer.Option(
             "--max-dropped",
-            min=0,
-            max=1,
+            callback=share,
             help="Share of a source's documents whose loss stops the build, 0 to 1.",
             show_default="0.9, or the recipe's",
         ),
@@ -147,7 +147,9 @@ def register(app: typer.Typer) -> None:
 
 
 def init(
-    path: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("recipe.yaml"),
+    path: Annotated[Path, typer.Argument(help="Where to write it.", callback=file_name)] = Path(
+        "recipe.yaml"
+    ),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -194,7 +196,8 @@ def append(dataset: PlainDataset, inputs: Inputs, *, shared: _Shared) -> None:
 
 
 def _carry_out(make: Callable[[BuildOptions], BuildReport], shared: _Shared) -> None:
-    with progress(quiet=shared.quiet) as listener:
+    nothing = "nothing was committed; run the same command again"
+    with progress(quiet=shared.quiet) as listener, noted(nothing):
         report = make(shared.options(listener))
     verb = "was committed" if report.created else "is there as before"
     done = f"version {report.version} of {report.dataset} {verb}"

@@ -11,8 +11,9 @@ import msgspec
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, Author, PlainDataset, Reason, Yes, user_or
+from datapipe.cli.arguments import AsJson, Author, PlainDataset, Quiet, Reason, Yes, places, user_or
 from datapipe.cli.output import Output, table
+from datapipe.cli.progress import progress
 from datapipe.cli.versions import existing, utc
 from datapipe.dataset import (
     Collector,
@@ -29,6 +30,7 @@ from datapipe.errors import UsageError
 __all__ = ["parse_duration", "register"]
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d|w)?")
+_LONGEST_SECONDS = 100 * 365 * 86_400
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
@@ -45,7 +47,10 @@ def parse_duration(text: str) -> float:
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{text!r} isn't a duration; give one such as 0, 30m, 24h, 7d or 4w")
-    return float(match[1]) * _SECONDS[match[2] or "s"]
+    seconds = float(match[1]) * _SECONDS[match[2] or "s"]
+    if seconds > _LONGEST_SECONDS:
+        raise UsageError(f"{text[:40]!r} is longer than a hundred years; give less")
+    return seconds
 
 
 def gc(
@@ -64,12 +69,17 @@ def gc(
     ] = None,
     runs: Annotated[
         list[str] | None,
-        typer.Option("--runs", help="Where runs are recorded beside the dataset; repeatable."),
+        typer.Option(
+            "--runs",
+            help="Where runs are recorded beside the dataset; repeatable.",
+            callback=places,
+        ),
     ] = None,
     author: Author = None,
     reason: Reason = "",
     yes: Yes = False,
     dry_run: DryRun = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Free what no version needs: mark it, and with --yes delete what was marked before."""
@@ -79,8 +89,8 @@ def gc(
             "--retire-older-than gives versions up for good and needs --yes; nothing was done; "
             "--dry-run shows which"
         )
-    places = [RunStore.at(url) for url in runs or ()]
-    collector = Collector(repository, grace_seconds=parse_duration(grace), runs=places)
+    run_stores = [RunStore.at(url) for url in runs or ()]
+    collector = Collector(repository, grace_seconds=parse_duration(grace), runs=run_stores)
     now, retiring = time.time(), []
     if retire_older_than is not None:
         age = parse_duration(retire_older_than)
@@ -90,11 +100,19 @@ def gc(
             retire_versions(
                 repository.store, retiring, author=user_or(author), reason=why, time_seconds=now
             )
-    garbage = collector.find(without=[entry.version for entry in retiring])
     swept = None
-    if not dry_run:
-        collector.mark(garbage)
-        swept = collector.sweep() if yes else None
+    with progress(quiet=quiet) as listener:
+        listener.begin("find garbage", 0, "objects")
+        garbage = collector.find(without=[entry.version for entry in retiring])
+        listener.advance(len(garbage.objects))
+        listener.end()
+        if not dry_run:
+            collector.mark(garbage)
+        if yes and not dry_run:
+            listener.begin("delete", 0, "objects")
+            swept = collector.sweep()
+            listener.advance(swept.objects)
+            listener.end()
     data = _report(garbage, swept, retired=[entry.version for entry in retiring], dry_run=dry_run)
     Output(as_json=as_json).result(data, lambda console: _draw(console, data))
 

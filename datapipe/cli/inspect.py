@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet
+from datapipe.cli.arguments import MAX_COUNT, AsJson, DatasetArgument, Quiet, share
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.dataset import (
@@ -62,7 +62,10 @@ def _count_rows(counts: dict[str, Any]) -> list[tuple[str, int]]:
 def verify(
     dataset: DatasetArgument,
     sample: Annotated[
-        float, typer.Option("--sample", min=0.0, max=1.0, help="Share of the shards to read.")
+        float,
+        typer.Option(
+            "--sample", help="Share of the shards to read, 0 to 1; tables are all.", callback=share
+        ),
     ] = 1.0,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -85,7 +88,7 @@ def verify(
         verdict = "damaged" if report.problems else "every digest is right"
         console.print(
             f"version {opened.version}: {report.objects:,} objects, {report.bytes / 1e6:,.1f} MB "
-            f"checked: {verdict}",
+            f"checked: {verdict}{_extent(sample)}",
             markup=False,
         )
 
@@ -98,16 +101,32 @@ def verify(
         )
 
 
+def _extent(sample: float) -> str:
+    """Returns what a verdict leaves open where not every shard was read."""
+    if sample == 1:
+        return ""
+    return "; no shard was read" if sample == 0 else f"; about {sample:.3%} of the shards were read"
+
+
 def read(
     dataset: DatasetArgument,
     doc: Annotated[
         str | None, typer.Option("--doc", help="A document's id, or its record id.")
     ] = None,
     head: Annotated[
-        int | None, typer.Option("--head", min=1, help="The first N documents.")
+        int | None,
+        typer.Option(
+            "--head", min=1, max=MAX_COUNT, help="The first N documents.", show_default="1"
+        ),
     ] = None,
     sample: Annotated[
-        int | None, typer.Option("--sample", min=0, help="Sample G of the order (see --run).")
+        int | None,
+        typer.Option(
+            "--sample",
+            min=0,
+            max=MAX_COUNT,
+            help="Sample G of the order of a run, from 0; needs --run.",
+        ),
     ] = None,
     run: Annotated[
         str | None, typer.Option("--run", help="The run whose order --sample counts in.")
@@ -117,9 +136,13 @@ def read(
 ) -> None:
     """Print documents or samples as text, decoded from their tokens."""
     if sum(value is not None for value in (doc, head, sample)) > 1:
-        raise UsageError("give one of --doc, --head and --sample")
+        raise UsageError(
+            "--doc, --head and --sample say different things to print; give one of them"
+        )
     if sample is not None and run is None:
         raise UsageError("--sample counts in the order of a run; name it with --run")
+    if run is not None and sample is None:
+        raise UsageError("--run only says what --sample counts in; give --sample, or leave it out")
     opened = open_dataset(dataset)
     if sample is not None and run is not None:
         found = [read_sample(opened, sample, run=run)]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, DatasetArgument, Runs
+from datapipe.cli.arguments import MAX_COUNT, AsJson, DatasetArgument, Runs
 from datapipe.cli.output import Output, table
 from datapipe.dataset import open_dataset
 from datapipe.errors import UsageError
@@ -40,11 +40,16 @@ def register(app: typer.Typer) -> None:
 def batch(
     dataset: DatasetArgument,
     run: Run,
-    step: Annotated[int | None, typer.Option("--step", min=0, help="Step, from 0.")] = None,
-    number: Annotated[
-        int | None, typer.Option("--batch", min=0, help="Batch of the stream, from 0.")
+    step: Annotated[
+        int | None, typer.Option("--step", min=0, max=MAX_COUNT, help="Step, from 0.")
     ] = None,
-    rank: Annotated[int | None, typer.Option("--rank", min=0, help="Only this rank.")] = None,
+    number: Annotated[
+        int | None,
+        typer.Option("--batch", min=0, max=MAX_COUNT, help="Batch of the stream, from 0."),
+    ] = None,
+    rank: Annotated[
+        int | None, typer.Option("--rank", min=0, max=MAX_COUNT, help="Only this rank, from 0.")
+    ] = None,
     runs: Runs = None,
     as_json: AsJson = False,
 ) -> None:

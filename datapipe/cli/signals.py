@@ -96,11 +96,12 @@ def _nothing() -> None:
 
 @contextmanager
 def noted(standing: str) -> Iterator[None]:
-    """Says of an interruption inside what it leaves."""
+    """Says of an interruption inside what it leaves, unless something further inside said it."""
     try:
         yield
     except (Interrupted, KeyboardInterrupt) as interruption:
-        interruption.add_note(standing)
+        if not getattr(interruption, "__notes__", None):
+            interruption.add_note(standing)
         raise
 
 

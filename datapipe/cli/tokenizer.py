@@ -7,19 +7,25 @@ from typing import Annotated
 
 import typer
 
-from datapipe.cli.arguments import AsJson, Quiet
+from datapipe.cli.arguments import MAX_COUNT, AsJson, Quiet, file_name
 from datapipe.cli.output import Output
 from datapipe.cli.progress import progress
 from datapipe.engine import train_tokenizer
+from datapipe_tokenizers import MAX_VOCAB_SIZE
 
 __all__ = ["register"]
 
 Paths = Annotated[
     list[str], typer.Argument(metavar="PATH...", help="Files, folders and globs to learn from.")
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
-VocabSize = Annotated[int, typer.Option("--vocab-size", min=257, help="Number of tokens.")]
-MaxBytes = Annotated[int, typer.Option("--max-bytes", min=1, help="Text to learn from, at most.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write.", callback=file_name)]
+VocabSize = Annotated[
+    int, typer.Option("--vocab-size", min=257, max=MAX_VOCAB_SIZE, help="Number of tokens.")
+]
+MaxBytes = Annotated[
+    int,
+    typer.Option("--max-bytes", min=1, max=MAX_COUNT, help="Bytes of text to learn from, at most."),
+]
 TextField = Annotated[str, typer.Option("--text-field", help="Field that holds the text.")]
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, Author, PlainDataset, Reason, Yes, user_or
+from datapipe.cli.arguments import MAX_COUNT, AsJson, Author, PlainDataset, Reason, Yes, user_or
 from datapipe.cli.output import Output, table
 from datapipe.dataset import (
     Repository,
@@ -52,7 +52,8 @@ def utc(seconds: float) -> str:
 def log(
     dataset: PlainDataset,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="Only the newest N versions.")
+        int | None,
+        typer.Option("--limit", "-n", min=1, max=MAX_COUNT, help="Only the newest N versions."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -107,7 +108,10 @@ def diff(
         bool, typer.Option("--documents", help="List the added and removed documents.")
     ] = False,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, help="Documents shown as text; JSON has all.")
+        int,
+        typer.Option(
+            "--limit", "-n", min=1, max=MAX_COUNT, help="Documents shown as text; JSON has all."
+        ),
     ] = 20,
     as_json: AsJson = False,
 ) -> None:

@@ -91,7 +91,7 @@ def read_sample(
 
 
 def _batch_of(opened: OpenRun, sample: int) -> int:
-    for stretch in opened.history.stretches if sample >= 0 else ():
+    for stretch in opened.history.stretches if 0 <= sample < 1 << 53 else ():
         batch = int(stretch.batches.batch_of(sample)[0])
         if batch >= 0 and stretch.holds(batch):
             return batch

@@ -111,6 +111,11 @@ def _sources_of_split(named: Sequence[NamedDataset], split: str) -> list[_Found]
     if not found:
         every = sorted({_split_of(s.name) for item in named for s in item.dataset.sources})
         urls = ", ".join(item.dataset.url for item in named)
+        if not any(s.num_shards for item in named for s in item.dataset.sources):
+            raise UsageError(
+                f"{urls} holds no tokens: there is nothing to stream; build it from documents, or "
+                "name another version"
+            )
         raise UsageError(
             f"no source of {urls} belongs to split {split!r}: there is nothing to stream; the "
             f"splits are {', '.join(every) or 'none'} (a source named X@validation is in split "

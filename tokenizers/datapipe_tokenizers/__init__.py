@@ -16,10 +16,11 @@ from datapipe_tokenizers.errors import (
     TrainingError,
 )
 from datapipe_tokenizers.tokenizer import Tokenizer, load, load_files
-from datapipe_tokenizers.training import train_bpe
+from datapipe_tokenizers.training import MAX_VOCAB_SIZE, train_bpe
 
 __all__ = [
     "BACKENDS",
+    "MAX_VOCAB_SIZE",
     "BackendError",
     "Difference",
     "EndOfTextError",

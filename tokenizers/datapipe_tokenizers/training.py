@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from datapipe_tokenizers.errors import TrainingError
 from datapipe_tokenizers.huggingface import import_tokenizers
 
-__all__ = ["train_bpe"]
+__all__ = ["MAX_VOCAB_SIZE", "train_bpe"]
 
+MAX_VOCAB_SIZE = 1 << 22  # the library reserves memory for all of them at once
 _NUM_BYTES = 256
 
 
@@ -65,6 +66,8 @@ def _check(vocab_size: int, special_tokens: Sequence[str]) -> None:
             f"vocab_size {vocab_size} has no room for {_NUM_BYTES} bytes and "
             f"{len(special_tokens)} special tokens; use {smallest} or more"
         )
+    if vocab_size > MAX_VOCAB_SIZE:
+        raise TrainingError(f"vocab_size is {vocab_size}; use {MAX_VOCAB_SIZE:,} or less")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson
+from datapipe.cli.arguments import AsJson, file_name
 from datapipe.cli.demo.material import Material, make_material
 from datapipe.cli.output import Output, stderr_console, table
 from datapipe.cli.progress import progress
@@ -57,7 +57,8 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Keep what is made in this folder.")
+        Path | None,
+        typer.Option("--out", "-o", help="Keep what is made in this folder.", callback=file_name),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -133,7 +133,7 @@ def test_an_interruption_at_any_time_is_one_line(
     assert re.fullmatch(line if ended.code else "", ended.err), ended.err
 
 
-def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
+def test_an_ignored_signal_stays_ignored() -> None:
     code = (
         "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN);"
         "from datapipe.cli.signals import catch_signals; catch_signals();"
