@@ -11,10 +11,10 @@ import typer
 from datapipe.errors import UsageError
 
 __all__ = [
-    "MAX_COUNT",
     "AsJson",
     "Author",
     "DatasetArgument",
+    "DryRun",
     "OutFolder",
     "PlainDataset",
     "Quiet",
@@ -22,6 +22,7 @@ __all__ = [
     "Runs",
     "WorkFolder",
     "Yes",
+    "count",
     "file_name",
     "place",
     "places",
@@ -29,8 +30,7 @@ __all__ = [
     "user_or",
 ]
 
-MAX_COUNT = (1 << 53) - 1
-"""Largest number that an option takes; JSON has no larger ones."""
+_MAX_COUNT = (1 << 53) - 1  # JSON has no larger numbers
 
 _SCHEMES = (
     "a local path, file:///PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
@@ -76,6 +76,13 @@ def share(given: float | None) -> float | None:
     return given
 
 
+def count(given: int | None) -> int | None:
+    """Returns a number of something. Raises: UsageError: larger than any can be."""
+    if given is not None and given > _MAX_COUNT:
+        raise UsageError(f"the number {str(given)[:40]} is too large; give {_MAX_COUNT} or less")
+    return given
+
+
 def file_name(given: Path | None) -> Path | None:
     """Returns the path of a file or folder. Raises: UsageError: it is blank."""
     if given is not None and not str(given).strip():
@@ -117,6 +124,7 @@ Author = Annotated[
     typer.Option("--author", help="Who; stands in the log.", show_default="the user's name"),
 ]
 Reason = Annotated[str, typer.Option("--reason", "-m", help="Why; stands in the log.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Really do what can't be undone.")]
 
 

@@ -45,7 +45,7 @@ __all__ = ["register"]
 Inputs = Annotated[
     list[str],
     typer.Argument(
-        metavar="RECIPE.yaml | PATH...",
+        metavar="RECIPE.yaml | PATH",
         help="A recipe, or files, folders and globs of JSONL (plain, .gz, .zst), Parquet or text.",
         show_default=False,
     ),
@@ -147,13 +147,16 @@ def register(app: typer.Typer) -> None:
 
 
 def init(
-    path: Annotated[Path, typer.Argument(help="Where to write it.", callback=file_name)] = Path(
-        "recipe.yaml"
-    ),
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="Where to write it.", callback=file_name)
+    ] = Path("recipe.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a commented starter recipe."""
+    """Write a commented starter recipe.
+
+    For example: datapipe init recipe.yaml
+    """
     if path.exists() and not force:
         raise UsageError(f"{path} exists and was left as it is; name another, or give --force")
     try:

@@ -11,7 +11,17 @@ import msgspec
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, Author, PlainDataset, Quiet, Reason, Yes, places, user_or
+from datapipe.cli.arguments import (
+    AsJson,
+    Author,
+    DryRun,
+    PlainDataset,
+    Quiet,
+    Reason,
+    Yes,
+    places,
+    user_or,
+)
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.cli.versions import existing, utc
@@ -32,8 +42,6 @@ __all__ = ["parse_duration", "register"]
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d|w)?")
 _LONGEST_SECONDS = 100 * 365 * 86_400
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +90,11 @@ def gc(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Free what no version needs: mark it, and with --yes delete what was marked before."""
+    """Free what no version needs: mark it, and with --yes delete what was marked before.
+
+    For example: datapipe gc dataset --dry-run, then --yes, and --yes again when the grace
+    period is over
+    """
     repository = existing(dataset)
     if retire_older_than is not None and not (yes or dry_run):
         raise UsageError(
@@ -173,7 +185,7 @@ def hold(
     dataset: PlainDataset,
     version: Annotated[
         str | None,
-        typer.Argument(metavar="[VERSION]", help="A number, tag, digest or time; none lists."),
+        typer.Argument(metavar="VERSION", help="A number, tag, digest or time; none lists."),
     ] = None,
     drop: Annotated[bool, typer.Option("--drop", help="Drop the hold of this version.")] = False,
     author: Author = None,
@@ -182,7 +194,10 @@ def hold(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Keep a version, with a reason, until the hold is dropped; or list what is held."""
+    """Keep a version, with a reason, until the hold is dropped; or list what is held.
+
+    For example: datapipe hold dataset 3 --reason "model M was trained on it"
+    """
     repository = existing(dataset)
     if version is None:
         if drop:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import MAX_COUNT, AsJson, DatasetArgument, Quiet, share
+from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, count, share
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.dataset import (
@@ -29,7 +29,10 @@ def register(app: typer.Typer) -> None:
 
 
 def show(dataset: DatasetArgument, as_json: AsJson = False) -> None:
-    """Show what a version holds: sources, tokens, counts, digests."""
+    """Show what a version holds: sources, tokens, counts, digests.
+
+    For example: datapipe show dataset@3
+    """
     opened = open_dataset(dataset)
     data = summarize(opened)
 
@@ -70,7 +73,10 @@ def verify(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check every digest of a version, from its log entry down to blocks of tokens."""
+    """Check every digest of a version, from its log entry down to blocks of tokens.
+
+    For example: datapipe verify dataset@release-1 --sample 0.1
+    """
     opened = open_dataset(dataset)
     with progress(quiet=quiet) as listener:
         report = verify_dataset(opened, sample=sample, progress=listener)
@@ -116,7 +122,7 @@ def read(
     head: Annotated[
         int | None,
         typer.Option(
-            "--head", min=1, max=MAX_COUNT, help="The first N documents.", show_default="1"
+            "--head", min=1, callback=count, help="The first N documents.", show_default="1"
         ),
     ] = None,
     sample: Annotated[
@@ -124,7 +130,7 @@ def read(
         typer.Option(
             "--sample",
             min=0,
-            max=MAX_COUNT,
+            callback=count,
             help="Sample G of the order of a run, from 0; needs --run.",
         ),
     ] = None,
@@ -134,7 +140,10 @@ def read(
     source: Annotated[str | None, typer.Option("--source", help="Only this source.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print documents or samples as text, decoded from their tokens."""
+    """Print documents or samples as text, decoded from their tokens.
+
+    For example: datapipe read dataset --head 3, or --sample 41 --run my-run
+    """
     if sum(value is not None for value in (doc, head, sample)) > 1:
         raise UsageError(
             "--doc, --head and --sample say different things to print; give one of them"

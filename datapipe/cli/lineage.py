@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import MAX_COUNT, AsJson, DatasetArgument, Runs
+from datapipe.cli.arguments import AsJson, DatasetArgument, Runs, count
 from datapipe.cli.output import Output, table
 from datapipe.dataset import open_dataset
 from datapipe.errors import UsageError
@@ -41,19 +41,22 @@ def batch(
     dataset: DatasetArgument,
     run: Run,
     step: Annotated[
-        int | None, typer.Option("--step", min=0, max=MAX_COUNT, help="Step, from 0.")
+        int | None, typer.Option("--step", min=0, callback=count, help="Step, from 0.")
     ] = None,
     number: Annotated[
         int | None,
-        typer.Option("--batch", min=0, max=MAX_COUNT, help="Batch of the stream, from 0."),
+        typer.Option("--batch", min=0, callback=count, help="Batch of the stream, from 0."),
     ] = None,
     rank: Annotated[
-        int | None, typer.Option("--rank", min=0, max=MAX_COUNT, help="Only this rank, from 0.")
+        int | None, typer.Option("--rank", min=0, callback=count, help="Only this rank, from 0.")
     ] = None,
     runs: Runs = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the documents of one step or batch."""
+    """List the documents of one step or batch.
+
+    For example: datapipe lineage batch dataset --run my-run --step 1200 --rank 0
+    """
     if (step is None) == (number is None):
         raise UsageError("give either --step or --batch")
     opened = open_dataset(dataset)
@@ -85,7 +88,10 @@ def doc(
     runs: Runs = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the steps, batches and ranks that saw one document."""
+    """List the steps, batches and ranks that saw one document.
+
+    For example: datapipe lineage doc dataset crawl-00017 --run my-run
+    """
     data = steps_of_document(open_dataset(dataset), document, run=run, runs=runs).to_json()
 
     def draw(console: Console) -> None:

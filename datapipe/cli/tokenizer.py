@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from datapipe.cli.arguments import MAX_COUNT, AsJson, Quiet, file_name
+from datapipe.cli.arguments import AsJson, Quiet, count, file_name
 from datapipe.cli.output import Output
 from datapipe.cli.progress import progress
 from datapipe.engine import train_tokenizer
@@ -16,7 +16,7 @@ from datapipe_tokenizers import MAX_VOCAB_SIZE
 __all__ = ["register"]
 
 Paths = Annotated[
-    list[str], typer.Argument(metavar="PATH...", help="Files, folders and globs to learn from.")
+    list[str], typer.Argument(metavar="PATH", help="Files, folders and globs to learn from.")
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write.", callback=file_name)]
 VocabSize = Annotated[
@@ -24,7 +24,9 @@ VocabSize = Annotated[
 ]
 MaxBytes = Annotated[
     int,
-    typer.Option("--max-bytes", min=1, max=MAX_COUNT, help="Bytes of text to learn from, at most."),
+    typer.Option(
+        "--max-bytes", min=1, callback=count, help="Bytes of text to learn from, at most."
+    ),
 ]
 TextField = Annotated[str, typer.Option("--text-field", help="Field that holds the text.")]
 
@@ -53,7 +55,10 @@ def train(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train a byte-level BPE tokenizer; the same input gives the same file."""
+    """Train a byte-level BPE tokenizer; the same input gives the same file.
+
+    For example: datapipe tokenizer train crawl/ --vocab-size 32000 --out tokenizer.json
+    """
     with progress(quiet=quiet) as listener:
         data = train_tokenizer(
             inputs,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import MAX_COUNT, AsJson, Author, PlainDataset, Reason, Yes, user_or
+from datapipe.cli.arguments import AsJson, Author, DryRun, PlainDataset, Reason, Yes, count, user_or
 from datapipe.cli.output import Output, table
 from datapipe.dataset import (
     Repository,
@@ -25,8 +25,6 @@ from datapipe.dataset import (
 from datapipe.errors import UnknownReferenceError, UsageError
 
 __all__ = ["existing", "register", "utc"]
-
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be changed.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -53,11 +51,14 @@ def log(
     dataset: PlainDataset,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", min=1, max=MAX_COUNT, help="Only the newest N versions."),
+        typer.Option("--limit", "-n", min=1, callback=count, help="Only the newest N versions."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the versions: when, who, why, how much, and their tags."""
+    """List the versions: when, who, why, how much, and their tags.
+
+    For example: datapipe log dataset --limit 5
+    """
     entries = version_history(existing(dataset), newest=limit)
 
     def draw(console: Console) -> None:
@@ -110,12 +111,15 @@ def diff(
     limit: Annotated[
         int,
         typer.Option(
-            "--limit", "-n", min=1, max=MAX_COUNT, help="Documents shown as text; JSON has all."
+            "--limit", "-n", min=1, callback=count, help="Documents shown as text; JSON has all."
         ),
     ] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show what version B has more or less than version A, by source, reason, licence, language."""
+    """Show what version B has more or less than version A, by source, reason, licence, language.
+
+    For example: datapipe diff dataset 2 3 --documents
+    """
     repository = existing(dataset)
     data = diff_versions(
         repository.open(before), repository.open(after), documents=documents
@@ -172,12 +176,12 @@ def _draw_documents(console: Console, name: str, found: Mapping[str, Any], *, li
 def tag(
     dataset: PlainDataset,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The tag; without it all are listed.")
+        str | None, typer.Argument(metavar="NAME", help="The tag; without it all are listed.")
     ] = None,
     version: Annotated[
         str | None,
         typer.Argument(
-            metavar="[VERSION]", help="A number, tag, digest or time.", show_default="latest"
+            metavar="VERSION", help="A number, tag, digest or time.", show_default="latest"
         ),
     ] = None,
     release: Annotated[
@@ -196,7 +200,10 @@ def tag(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """List tags, or make one name a version."""
+    """List tags, or make one name a version.
+
+    For example: datapipe tag dataset prod 3 --reason "passed the evaluation"
+    """
     repository = existing(dataset)
     if name is None:
         if history or delete or release:

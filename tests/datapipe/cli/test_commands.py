@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -271,9 +272,27 @@ def test_init_writes_a_recipe_that_loads(run: Run, tmp_path: Path) -> None:
         (["read", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["verify", "{tmp}/nowhere"], 2, r"no dataset at"),
         (["lineage", "batch", "{tmp}/nowhere", "--run", "r", "--step", "1"], 2, r"no dataset at"),
-        (["build", "--nonsense"], 2, r"No such option"),
+        (["build", "--nonsense"], 2, r"No such option.*see `datapipe build --help`"),
         (["build", "{raw}", "-t", "{tok}", "-j", "0"], 2, r"Invalid value"),
-        (["frobnicate"], 2, r"No such command"),
+        (["frobnicate"], 2, r"No such command.*see `datapipe --help`"),
+        (["build", ""], 2, r"input 1 is empty"),
+        (["build", "{raw}", "-t", ""], 2, r"--tokenizer is empty"),
+        (["build", "{raw}", "-t", "{tok}", "--eos", ""], 2, r"--eos is empty"),
+        (["build", "{raw}", "-t", "{tok}", "--text-field", ""], 2, r"--text-field is empty"),
+        (["build", "{raw}", "-t", "{tok}", "--text-field", "a..b"], 2, r"text field.*dots"),
+        (["build", "{raw}", "-t", "{tok}", "--work", ""], 2, r"names no place.*give a local"),
+        (["build", "{raw}", "-t", "{tok}", "--source", "a b"], 2, r"source 'a b': not a name"),
+        (["build", "{raw}", "-t", "{tok}", "--source", "a/b"], 2, r"source 'a/b': not a name"),
+        (["build", "{raw}", "-t", "{tok}", "--source", "x" * 101], 2, r"not a name.*100 at most"),
+        (["build", "{raw}", "-t", "{tok}", "-o", "{raw}"], 2, r"is a file, and a dataset is a f"),
+        (["build", "{raw}", "-t", "{tok}", "-o", "memory://x"], 2, r"gone.*s3://BUCKET/PREFIX"),
+        (["build", "~nosuchuser/x", "-t", "{tok}"], 2, r"~nosuchuser names no user"),
+        (["build", "{raw}", "-t", "{tok}", "--author", "\udcff"], 2, r"isn't UTF-8.*nothing was"),
+        (["build", "{raw}", "-t", "{tok}", "--max-dropped", "nan"], 2, r"nan isn't a share"),
+        (["show", "http://host/x"], 2, r"http:// can't hold a dataset.*s3://BUCKET/PREFIX"),
+        (["verify", "x", "--sample", "2"], 2, r"2.0 isn't a share.*0 to 1"),
+        (["read", "x", "--sample", "9223372036854775807", "--run", "r"], 2, r"is too large"),
+        (["read", "x", "--run", "r"], 2, r"--run only says.*give --sample"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_2(
@@ -294,11 +313,53 @@ def test_wrong_usage_is_one_line_and_exit_2(
         filled += ["-o", str(tmp_path / "ds")]
     result = run(*filled)
     assert result.code == code
-    assert re.search(message, result.err)
-    assert "Traceback" not in result.err
+    assert re.fullmatch(rf"datapipe: .*{message}.*\n", result.err), result.err
     assert result.out == ""
-    if result.err.startswith("datapipe:"):
-        assert result.err.count("\n") == 1
+
+
+def test_debug_adds_the_traceback_and_keeps_the_exit_code(run: Run, tmp_path: Path) -> None:
+    result = run("--debug", "show", tmp_path / "nowhere")
+    assert result.code == 2
+    assert result.err.startswith("Traceback")
+    assert re.match(r"datapipe: there is no dataset at", result.err.splitlines()[-1])
+
+
+def test_a_file_may_be_called_like_a_home(
+    run: Run, tokenizer_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "~.jsonl").write_text('{"text": "x"}\n')
+    monkeypatch.chdir(tmp_path)
+    assert run("build", "~.jsonl", "-t", tokenizer_path, "-j", 1, "-q").code == 0
+
+
+def test_escape_sequences_are_printed_as_text(run: Run, dataset: Path) -> None:
+    run("tag", dataset, "a", "--author", "\x1b[31mann", "-m", "\x1b]0;title\x07\nnext line")
+    shown = run("tag", dataset).out
+    assert r"\x1b[31mann" in shown
+    assert r"\x1b]0;title\x07\nnext line" in shown
+
+
+def test_a_partial_verification_says_so(run: Run, dataset: Path) -> None:
+    assert run("verify", dataset).out.endswith("every digest is right\n")
+    assert run("verify", dataset, "--sample", 0).out.endswith("; no shard was read\n")
+
+
+def test_completion_names_the_commands() -> None:
+    environment = {
+        **os.environ,
+        "_DATAPIPE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "datapipe b",
+        "COMP_CWORD": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "datapipe"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.stdout.split() == ["build"]
 
 
 @pytest.mark.parametrize("version", ["@7", "@v0", "@nosuch"])

@@ -54,7 +54,7 @@ _VALID = {
     "log": ["{dataset}"],
     "diff": ["{dataset}", "1", "1"],
     "tag": ["{dataset}", "a"],
-    "gc": ["{dataset}"],
+    "gc": ["{dataset}", "-q"],
     "hold": ["{dataset}", "1"],
     "verify": ["{dataset}", "-q"],
     "read": ["{dataset}"],
