@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -212,3 +213,13 @@ def test_a_full_disk_leaves_nothing_visible_and_a_run_again_completes(
     subprocess.run(["mount", "-o", "remount,size=40m", str(small_disk)], check=True)
     report = _build(inputs, tokenizer_path, small_disk / "ds")
     assert report.manifest == _build(inputs, tokenizer_path, tmp_path / "reference").manifest
+
+
+def test_an_interruption_says_what_it_leaves(
+    tmp_path: Path, tokenizer_path: Path, inputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _stop_at(monkeypatch, "scan", allowed=1)
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        _build(inputs, tokenizer_path, tmp_path / "ds")
+    (note,) = interrupted.value.__notes__
+    assert re.fullmatch(r"nothing was committed; .* finished work is kept in .*/ds/_work", note)
