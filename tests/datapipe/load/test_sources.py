@@ -66,6 +66,12 @@ def test_what_is_not_there_is_named(
         chosen(streamed, split=split, mixture=mixture)
 
 
+def test_a_dataset_without_tokens_is_called_so(tmp_path: Path) -> None:
+    empty = make_dataset(tmp_path / "empty", {"crawl": []})
+    with pytest.raises(UsageError, match=r"empty holds no tokens: there is nothing to stream"):
+        chosen(empty)
+
+
 def test_datasets_of_one_name_are_refused(streamed: Dataset) -> None:
     with pytest.raises(UsageError, match="two datasets are named ds"):
         open_data([streamed, streamed])
