@@ -26,6 +26,7 @@ from datapipe_tokenizers.groups import (
     rows_with,
 )
 from datapipe_tokenizers.memory import resident_bytes
+from datapipe_tokenizers.panics import leave_interruptions
 
 __all__ = ["CACHE_BYTES", "FastEncoder"]
 
@@ -106,9 +107,8 @@ class FastEncoder:
     def _load(self) -> Any:
         try:
             return self._library.Tokenizer.from_json(self._data)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # a panic inside the library isn't an Exception
+        except BaseException as error:
+            leave_interruptions(error)
             reason = str(error).strip().split("\n", 1)[0]
             raise TokenizerFormatError(
                 f"gigatoken {version('gigatoken')} can't use it: {reason}"

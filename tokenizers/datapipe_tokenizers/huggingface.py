@@ -23,6 +23,7 @@ from datapipe_tokenizers.groups import (
     replace_documents,
     rows_with,
 )
+from datapipe_tokenizers.panics import leave_interruptions
 from datapipe_tokenizers.vocabulary import Vocabulary, piece_bytes
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def _load(data: bytes) -> HFTokenizer:
     except MissingPackageError:
         raise
     except BaseException as error:
-        _leave_interruptions(error)
+        leave_interruptions(error)
         version = import_tokenizers().__version__
         raise TokenizerFormatError(
             f"Hugging Face `tokenizers` {version} can't read the tokenizer: {error}. "
@@ -298,17 +299,11 @@ def _as_python(texts: pa.LargeStringArray) -> list[str]:
     return documents
 
 
-def _leave_interruptions(error: BaseException) -> None:
-    """Raises `error` again unless the library failed; a panic inside it isn't an Exception."""
-    if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-        raise error
-
-
 def _encode_all(tokenizer: HFTokenizer, texts: list[str]) -> list[list[int]]:
     try:
         encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
     except BaseException as error:
-        _leave_interruptions(error)
+        leave_interruptions(error)
         raise TokenizerFormatError(
             f"the tokenizer can't encode a text: {error}. Its file is incomplete; use another one"
         ) from error
