@@ -162,7 +162,9 @@ def init(
     try:
         path.write_text(starter_recipe())
     except OSError as error:
-        raise UsageError(f"{path} can't be written: {error.strerror}") from error
+        raise UsageError(
+            f"{path} can't be written: {error.strerror}; name a file in a folder that can"
+        ) from error
     hint = f"wrote {path}; edit it, then: datapipe build {path} --out DATASET"
     Output(as_json=as_json).result(
         {"recipe": str(path)}, lambda console: console.print(hint, markup=False)

@@ -201,11 +201,16 @@ def hold(
     repository = existing(dataset)
     if version is None:
         if drop:
-            raise UsageError("name the version whose hold is to be dropped; nothing was changed")
+            raise UsageError(
+                "--drop needs the version whose hold is to be dropped; nothing was changed; "
+                f"`datapipe hold {repository.url}` lists them"
+            )
         held = list_holds(repository.store)
     elif drop:
         if not (yes or dry_run):
-            raise UsageError("dropping a hold needs --yes; nothing was changed")
+            raise UsageError(
+                "dropping a hold needs --yes; nothing was changed; --dry-run shows which it is"
+            )
         number = repository.open(version).version
         held = [drop_hold(repository.store, number, dry_run=dry_run)]
     else:

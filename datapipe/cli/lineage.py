@@ -58,7 +58,7 @@ def batch(
     For example: datapipe lineage batch dataset --run my-run --step 1200 --rank 0
     """
     if (step is None) == (number is None):
-        raise UsageError("give either --step or --batch")
+        raise UsageError("documents are listed of one step or one batch; give --step or --batch")
     opened = open_dataset(dataset)
     if step is not None:
         answer = documents_of_step(opened, run=run, step=step, rank=rank, runs=runs)

@@ -214,7 +214,10 @@ def tag(
     words = {"author": user_or(author), "reason": reason}
     if delete:
         if version is not None or release:
-            raise UsageError("--delete takes only the tag's name; nothing was deleted")
+            raise UsageError(
+                "--delete takes only the tag's name; nothing was deleted; leave the version and "
+                "--release out"
+            )
         if not (yes or dry_run):
             raise UsageError(
                 f"deleting tag {name} needs --yes; nothing was deleted; --dry-run shows what it "

@@ -45,7 +45,9 @@ def load_recipe(recipe: str | Path, *, folder: str | Path | None = None) -> Reci
     try:
         document = read_yaml(text)
     except YamlProblem as problem:
-        raise RecipeError(f"{name}, line {problem.line}: {problem}.") from problem
+        raise RecipeError(
+            f"{name}, line {problem.line}: {problem}; correct that line."
+        ) from problem
     _refuse_unknown_keys(document, name)
     try:
         loaded = Recipe.model_validate(document.value)
@@ -133,7 +135,7 @@ def _first_problem(error: ValidationError, document: YamlDocument, name: str) ->
         missing = problem["loc"][-1]
         inside = place_name(problem["loc"][:-1])
         where = f" in `{inside}`" if inside else ""
-        return f"{name}, line {line}: the key `{missing}` is missing{where}."
+        return f"{name}, line {line}: the key `{missing}` is missing{where}; add it."
     given = shown_value(problem["input"])
     shown = f" (it is {given})" if given else ""
     return f"{name}, line {line}: `{place or 'recipe'}`{shown}: {reason_of(problem)}."

@@ -191,7 +191,10 @@ class _Story:
             f"{found['samples']:,} samples: {found['lost']} lost, {found['repeated']} repeated"
         )
         if found["lost"] or found["repeated"]:
-            raise FailedError(f"the resumed stream differs from the undisturbed one: {found}")
+            raise FailedError(
+                f"the resumed stream differs from the undisturbed one: {found}. This is a fault of "
+                "datapipe; please report it"
+            )
         return found
 
     def _lineage(self, dataset: Dataset) -> dict[str, Any]:
@@ -219,7 +222,9 @@ class _Story:
         with progress(quiet=self._quiet) as listener:
             report = verify_dataset(dataset, progress=listener)
         if report.problems:
-            raise FailedError(f"verification found damage: {report.problems[0]}")
+            raise FailedError(
+                f"verification found damage: {report.problems[0]}. Check the disk, and run it again"
+            )
         return {"objects": report.objects, "bytes": report.bytes}
 
 
