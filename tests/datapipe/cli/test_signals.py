@@ -23,9 +23,11 @@ _COMMITTED = r"datapipe: interrupted; version 1 of .* was committed.*\n"
 _PATCHED = """
 import os, signal, sys, time
 from datapipe.cli import main
-from datapipe.engine import building, work
+from datapipe.engine import building, units, work
 
-point, number = sys.argv.pop(1), int(sys.argv.pop(1))
+point, number = os.environ["POINT"], int(os.environ["NUMBER"])
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a background job
+units.UNIT_BYTES = 100_000  # enough units that workers are started
 
 def interrupting(function):
     def called(*given, **named):
@@ -43,6 +45,10 @@ def interrupted_after(function):
     return called
 
 if __name__ == "__main__":
+    if point == "start-up":
+        from concurrent.futures import ProcessPoolExecutor
+
+        ProcessPoolExecutor.submit = interrupted_after(ProcessPoolExecutor.submit)
     if point == "encode":
         building.merge.quarantine_table = interrupting(building.merge.quarantine_table)
     if point == "emptying":
@@ -88,43 +94,70 @@ def _ended(process: subprocess.Popen[str]) -> Ended:
     return Ended(process.returncode, out, err)
 
 
-def _started(words: list[str]) -> subprocess.Popen[str]:
+def _started(words: list[str], *, point: str = "", number: int = 0) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        words,
+        [sys.executable, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=_ENVIRONMENT,
+        env={**_ENVIRONMENT, "POINT": point, "NUMBER": str(int(number))},
         start_new_session=True,
     )
 
 
+def _wait_for_handlers(pid: int) -> None:
+    """Waits until the command has begun: before, Python itself answers a signal."""
+    for _ in range(600):
+        status = Path(f"/proc/{pid}/status").read_text()
+        caught = int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16)  # type: ignore[index]
+        if caught >> (signal.SIGTERM - 1) & 1:
+            return
+        time.sleep(0.02)
+
+
 def _build(inputs: Path, tokenizer: Path, out: Path) -> list[str]:
-    return ["build", str(inputs), "-t", str(tokenizer), "-o", str(out), "-j", "2", "-q"]
+    script = inputs.with_name("patched.py")
+    script.write_text(_PATCHED)
+    return [
+        str(script),
+        "build",
+        str(inputs),
+        "-t",
+        str(tokenizer),
+        "-o",
+        str(out),
+        "-j",
+        "2",
+        "-q",
+    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(
-    ("point", "line"), [("encode", _NOTHING), ("emptying", _COMMITTED), ("printing", _COMMITTED)]
+    ("point", "line"),
+    [
+        ("start-up", _NOTHING),
+        ("encode", _NOTHING),
+        ("emptying", _COMMITTED),
+        ("printing", _COMMITTED),
+    ],
 )
 def test_a_signal_at_a_known_point_says_what_it_leaves(
     inputs: Path, tokenizer_path: Path, tmp_path: Path, number: int, point: str, line: str
 ) -> None:
-    script = tmp_path / "patched.py"
-    script.write_text(_PATCHED)
-    words = [sys.executable, str(script), point, str(int(number))]
-    ended = _ended(_started([*words, *_build(inputs, tokenizer_path, tmp_path / "ds")]))
+    words = _build(inputs, tokenizer_path, tmp_path / "ds")
+    ended = _ended(_started(words, point=point, number=number))
     assert ended.code == 128 + number
     assert re.fullmatch(line, ended.err), ended.err
 
 
-@pytest.mark.parametrize("milliseconds", [100, 250, 500, 800, 1100, 1500])
+@pytest.mark.parametrize("milliseconds", [0, 300, 1000])
 @pytest.mark.parametrize("to_group", [True, False], ids=["terminal", "kill"])
 def test_an_interruption_at_any_time_is_one_line(
     inputs: Path, tokenizer_path: Path, tmp_path: Path, milliseconds: int, to_group: bool
 ) -> None:
-    words = [sys.executable, "-m", "datapipe", *_build(inputs, tokenizer_path, tmp_path / "ds")]
-    process = _started(words)
+    process = _started(_build(inputs, tokenizer_path, tmp_path / "ds"))
+    _wait_for_handlers(process.pid)
     time.sleep(milliseconds / 1000)
     (os.killpg if to_group else os.kill)(process.pid, signal.SIGINT)
     ended = _ended(process)
@@ -139,4 +172,4 @@ def test_an_ignored_signal_stays_ignored() -> None:
         "from datapipe.cli.signals import catch_signals; catch_signals();"
         "signal.raise_signal(signal.SIGHUP); print('went on')"
     )
-    assert _ended(_started([sys.executable, "-c", code])).out == "went on\n"
+    assert _ended(_started(["-c", code])).out == "went on\n"
