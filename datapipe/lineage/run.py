@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from datapipe.dataset import Dataset, open_dataset
 from datapipe.dataset.parts import Int64s, Part
-from datapipe.dataset.runs import DatasetUse, RunSegment, RunStore, check_run_name, run_places
+from datapipe.dataset.run_records import DatasetUse, RunSegment
+from datapipe.dataset.runs import RunStore, check_run_name, run_places
 from datapipe.errors import DamagedError, UnknownReferenceError
 from datapipe.order import History, Order, OrderSpec, Planned, Stretch
 

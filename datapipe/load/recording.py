@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from datapipe.dataset.parts import SourceParts
-from datapipe.dataset.runs import DatasetUse, RunSegment, RunStore, SegmentEnd, check_run_name
+from datapipe.dataset.run_records import DatasetUse, RunSegment, SegmentEnd, SegmentProgress
+from datapipe.dataset.runs import RunStore, check_run_name
 from datapipe.errors import DatapipeError, StateError, UsageError
 from datapipe.load.sources import NamedDataset
 from datapipe.order import History, Last, OrderSpec, Planned, Segment
