@@ -104,7 +104,7 @@ class SegmentProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 RunRecord = RunSegment | SegmentEnd | SegmentProgress
 
-_Kind = TypeVar("_Kind", RunSegment, SegmentEnd, SegmentProgress)
+_Kind = TypeVar("_Kind", bound=RunRecord)
 
 
 def encode_record(record: RunRecord) -> bytes:

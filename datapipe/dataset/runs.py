@@ -20,6 +20,7 @@ from datapipe.dataset.hashing import sha256_hex
 from datapipe.dataset.objects import put_again, put_object, reading, writing
 from datapipe.dataset.repository import Repository
 from datapipe.dataset.run_records import (
+    RunRecord,
     RunSegment,
     SegmentEnd,
     SegmentProgress,
@@ -41,9 +42,13 @@ LOCAL_RUNS = "datapipe-runs"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _RECORD = re.compile(r"(?P<folder>segments|progress|ends)/(?P<number>\d{8})\.json")
 
-_KINDS = {"segments": RunSegment, "progress": SegmentProgress, "ends": SegmentEnd}
+_KINDS: dict[str, type[RunRecord]] = {
+    "segments": RunSegment,
+    "progress": SegmentProgress,
+    "ends": SegmentEnd,
+}
 
-_Kind = TypeVar("_Kind", RunSegment, SegmentEnd, SegmentProgress)
+_Kind = TypeVar("_Kind", bound=RunRecord)
 
 
 class RunStore:
@@ -152,6 +157,16 @@ class RunStore:
         """Returns how far a segment certainly came; None: nothing was noted. Raises: as `end`."""
         return self._read_if_there(self._path(run, "progress", number), SegmentProgress)
 
+    def next_batch(self, run: str, number: int) -> int | None:
+        """Returns one after a segment's last batch; None: not known. Raises: as `end`."""
+        end = self.end(run, number)
+        return None if end is None else end.next_batch
+
+    def saved_sample(self, run: str, number: int) -> int | None:
+        """Returns next_sample of a segment's noted state; None: no note. Raises: as `end`."""
+        progress = self.progress(run, number)
+        return None if progress is None else progress.next_sample
+
     def append(self, run: str, segment: RunSegment, *, number: int) -> None:
         """Stores the next segment of a run.
 
@@ -230,7 +245,7 @@ class RunStore:
         return decode_record(data, kind, path=f"{path} in {self._store.url}")
 
 
-def record_kind(path: str) -> type[RunSegment | SegmentEnd | SegmentProgress] | None:
+def record_kind(path: str) -> type[RunRecord] | None:
     """Returns what a file of a run holds, by its path below the run's folder; None: no record."""
     match = _RECORD.fullmatch(path)
     return None if match is None else _KINDS[match["folder"]]

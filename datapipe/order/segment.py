@@ -20,9 +20,10 @@ from datapipe.order.skips import Delivered
 from datapipe.order.slots import check_divisible, lane_major, rank_slots, slot_of
 from datapipe.order.spec import OrderSpec
 
-__all__ = ["Batches", "Last", "Segment"]
+__all__ = ["LASTS", "Batches", "Last", "Segment"]
 
 Last = Literal["drop", "repeat"]
+LASTS: tuple[Last, ...] = ("drop", "repeat")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

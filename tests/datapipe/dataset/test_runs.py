@@ -185,7 +185,7 @@ def test_any_flipped_bit_of_a_record_is_noticed(store: RunStore, tmp_path: Path)
     sound = path.read_bytes()
     for at in range(len(sound)):
         path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
-        with pytest.raises(DatasetError, match="r/segments/00000000.json"):
+        with pytest.raises(DatasetError, match=r"r/segments/00000000\.json"):
             store.segments("r")
 
 
@@ -216,7 +216,7 @@ def test_a_run_whose_segments_are_all_lost_is_noticed(
     (tmp_path / "r/segments/00000000.json").unlink()
     for other in {"ends", "progress"} - {folder}:
         (tmp_path / f"r/{other}/00000000.json").unlink()
-    with pytest.raises(DamagedError, match="run r in .* lacks a segment: it has 0"):
+    with pytest.raises(DamagedError, match=r"run r in .* lacks a segment: it has 0"):
         store.segments("r")
 
 
@@ -293,5 +293,5 @@ def test_verification_names_what_is_missing(recorded: Dataset, folder: str, matc
     assert re.search(match, problem)
 
 
-def test_a_record_is_small(store: RunStore) -> None:
+def test_a_record_is_small() -> None:
     assert len(encode_record(SEGMENT)) < 1000
