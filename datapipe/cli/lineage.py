@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, DatasetArgument
+from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet
 from datapipe.cli.output import Output, table
+from datapipe.cli.progress import progress
 from datapipe.dataset import open_dataset
 from datapipe.errors import UsageError
 from datapipe.lineage import documents_of_batch, documents_of_step, steps_of_document
@@ -22,8 +23,8 @@ Runs = Annotated[
 
 
 _PLANNED = (
-    "planned, not known to be delivered: the record has no end behind this batch (the run goes on, "
-    "was killed, or was read by DataLoader workers)"
+    "planned, not known to be delivered: the record has neither an end nor a saved state behind "
+    "this batch (the run goes on, was killed, or was read by DataLoader workers)"
 )
 
 
@@ -81,10 +82,15 @@ def doc(
     document: Annotated[str, typer.Argument(metavar="ID", help="A document's id, or record id.")],
     run: Run,
     runs: Runs = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """List the steps, batches and ranks that saw one document."""
-    data = steps_of_document(open_dataset(dataset), document, run=run, runs=runs).to_json()
+    with progress(quiet=quiet) as listener:
+        answer = steps_of_document(
+            open_dataset(dataset), document, run=run, runs=runs, progress=listener
+        )
+    data = answer.to_json()
 
     def draw(console: Console) -> None:
         place = data["document"]

@@ -43,6 +43,11 @@ class OpenRun:
     history: History
     segments: tuple[SegmentView, ...]
 
+    def versions(self) -> list[Dataset]:
+        """Returns the dataset versions that the run read, each once, in the order of segments."""
+        used = [version for view in self.segments for version in view.datasets]
+        return list({version.manifest_sha256: version for version in used}.values())
+
     def stretch_of(self, batch: int) -> Stretch:
         """Returns the stretch that holds a batch.
 

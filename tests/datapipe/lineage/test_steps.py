@@ -348,7 +348,7 @@ def test_a_damaged_record_is_refused_in_one_line(own: Dataset, folder: str, data
     ("change", "match"),
     [
         pytest.param({"source": "crawls"}, "has no source crawls", id="source"),
-        pytest.param({"num_shards": 99}, "99 shards of source crawl", id="shards"),
+        pytest.param({"num_shards": 99}, "other shards than its spec", id="more shards"),
         pytest.param({"num_shards": 2}, "other shards than its spec", id="fewer shards"),
     ],
 )

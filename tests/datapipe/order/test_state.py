@@ -33,7 +33,7 @@ SPEC = OrderSpec(
     phases=(Phase(0, {"a": 3, "b": 1}), Phase(100, {"a": 1, "b": 1})),
     skips=((40, 48), (120, 160)),
 )
-VALUE = {"version": 1, "spec_digest": "a" * 64, "next_sample": 7}
+VALUE: dict[Any, Any] = {"version": 1, "spec_digest": "a" * 64, "next_sample": 7}
 STATE = State(spec_digest=SPEC.digest, next_sample=80)
 
 
@@ -107,7 +107,7 @@ def test_without_the_earlier_spec_only_an_equal_digest_is_accepted() -> None:
         ({}, "version None"),
         ({"version": 1, "spec_digest": "a" * 64}, "one without 'next_sample' is no state"),
         ({**VALUE, "epoch": 1}, "one with 'epoch' is no state"),
-        ({**VALUE, 7: 1}, "one with '7' is no state"),
+        ({7: 1, **VALUE}, "one with '7' is no state"),
         ({**VALUE, "spec_digest": "a"}, "spec_digest='a' is no state"),
         ({**VALUE, "spec_digest": None}, "spec_digest=None is no state"),
         ({**VALUE, "next_sample": -1}, "next_sample=-1 is no state"),
