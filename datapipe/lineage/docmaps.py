@@ -76,7 +76,11 @@ class Docmaps:
         return self._read(shard.dataset, shard.source, shard.number)
 
     def place(self, shard: ShardOf, row: int) -> DocumentPlace:
-        """Returns the place of a document by its row in the docmap."""
+        """Returns the place of a document by its row in the docmap.
+
+        Raises:
+            DamagedError: the docmap isn't what its digest says.
+        """
         values = self.table(shard).slice(row, 1).to_pylist()[0]
         return DocumentPlace(
             shard=shard,

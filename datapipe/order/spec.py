@@ -218,6 +218,9 @@ def resolve_lanes(num_shards: Sequence[int], *, window_shards: int) -> int:
     Args:
         num_shards: number of shards of each source.
         window_shards: W.
+
+    Raises:
+        OrderError: no sources.
     """
     if not num_shards:
         raise OrderError("an order without sources has no lanes: name at least one source")

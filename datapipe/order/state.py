@@ -141,6 +141,9 @@ def first_difference(earlier: OrderSpec, later: OrderSpec, *, before: int) -> st
 
     seq_len, seed, lanes, window_shards and tail must always be equal. Masks may differ, and so
     may sources that are not drawn below the number, phases from it on, and skips from it on.
+
+    Raises:
+        OrderError: a phase of either gives a source too little for one draw a round.
     """
     return next(_differences(earlier, later, before), None)
 
