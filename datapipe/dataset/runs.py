@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from datapipe.dataset.hashing import sha256_hex
 from datapipe.dataset.objects import put_again, put_object, reading, writing
@@ -31,7 +31,15 @@ from datapipe.errors import DamagedError, DatasetError, UnknownReferenceError, U
 from tiering.errors import AccessDeniedError, ObjectExistsError, ObjectNotFoundError, StoreURLError
 from tiering.store import BlockingStore, open_store, printable_url
 
-__all__ = ["LOCAL_RUNS", "RUNS_PREFIX", "RunStore", "check_run_name", "record_kind", "run_places"]
+__all__ = [
+    "LOCAL_RUNS",
+    "RUNS_PREFIX",
+    "RunStore",
+    "SegmentFiles",
+    "check_run_name",
+    "record_kind",
+    "run_places",
+]
 
 RUNS_PREFIX = "_runs/"
 """Where a dataset keeps the records of the runs that read it."""
@@ -49,6 +57,26 @@ _KINDS: dict[str, type[RunRecord]] = {
 }
 
 _Kind = TypeVar("_Kind", bound=RunRecord)
+
+
+class SegmentFiles(NamedTuple):
+    """What the files of a run say of one segment."""
+
+    record: RunSegment
+    end: SegmentEnd | None
+    "None: it runs still, or was killed."
+    progress: SegmentProgress | None
+    "None: no state of it was saved."
+
+    @property
+    def next_batch(self) -> int | None:
+        """One after the last batch; None: not known."""
+        return None if self.end is None else self.end.next_batch
+
+    @property
+    def saved_sample(self) -> int | None:
+        """next_sample of the last state that was noted."""
+        return None if self.progress is None else self.progress.next_sample
 
 
 class RunStore:
@@ -126,14 +154,32 @@ class RunStore:
 
         Raises:
             DamagedError: one is missing between others or can't be read.
-            DatasetError: a newer format.
+            DatasetError: a newer format, or the place can't be read.
         """
-        count = self.check_numbers(run)
-        paths = [self._path(run, "segments", number) for number in range(count)]
-        return [self._read(path, RunSegment) for path in paths]
+        count = len(self.check_numbers(run)["segments"])
+        return [self._read(run, "segments", RunSegment, number) for number in range(count)]
 
-    def check_numbers(self, run: str) -> int:
-        """Returns how many segments a run has. Raises: DamagedError: one is missing."""
+    def read(self, run: str) -> list[SegmentFiles]:
+        """Returns all that is recorded of a run's segments, in order. Raises: as `segments`."""
+        numbers = self.check_numbers(run)
+        found = []
+        for number in numbers["segments"]:
+            end = progress = None
+            if number in numbers["ends"]:
+                end = self._read(run, "ends", SegmentEnd, number)
+            if number in numbers["progress"]:
+                progress = self._read(run, "progress", SegmentProgress, number)
+            record = self._read(run, "segments", RunSegment, number)
+            found.append(SegmentFiles(record=record, end=end, progress=progress))
+        return found
+
+    def check_numbers(self, run: str) -> dict[str, list[int]]:
+        """Returns the numbers of a run's files by folder, ascending.
+
+        Raises:
+            DamagedError: a segment is missing.
+            DatasetError: the place can't be read.
+        """
         numbers = self._numbers(run)
         count = len(numbers["segments"])
         last = max((number for found in numbers.values() for number in found), default=-1)
@@ -142,30 +188,7 @@ class RunStore:
                 f"run {run} in {self.place} lacks a segment: it has {count}, and a file of number "
                 f"{last}; what it read can't be known; restore the missing files"
             )
-        return count
-
-    def end(self, run: str, number: int) -> SegmentEnd | None:
-        """Returns where a segment ended; None: it runs still, or was killed.
-
-        Raises:
-            DamagedError: it can't be read.
-            DatasetError: a newer format.
-        """
-        return self._read_if_there(self._path(run, "ends", number), SegmentEnd)
-
-    def progress(self, run: str, number: int) -> SegmentProgress | None:
-        """Returns how far a segment certainly came; None: nothing was noted. Raises: as `end`."""
-        return self._read_if_there(self._path(run, "progress", number), SegmentProgress)
-
-    def next_batch(self, run: str, number: int) -> int | None:
-        """Returns one after a segment's last batch; None: not known. Raises: as `end`."""
-        end = self.end(run, number)
-        return None if end is None else end.next_batch
-
-    def saved_sample(self, run: str, number: int) -> int | None:
-        """Returns next_sample of a segment's noted state; None: no note. Raises: as `end`."""
-        progress = self.progress(run, number)
-        return None if progress is None else progress.next_sample
+        return numbers
 
     def append(self, run: str, segment: RunSegment, *, number: int) -> None:
         """Stores the next segment of a run.
@@ -231,15 +254,8 @@ class RunStore:
                 numbers[match["folder"]].append(int(match["number"]))
         return numbers
 
-    def _read_if_there(self, path: str, kind: type[_Kind]) -> _Kind | None:
-        with reading(self._store, path):
-            try:
-                self._store.head(path)
-            except ObjectNotFoundError:
-                return None
-        return self._read(path, kind)
-
-    def _read(self, path: str, kind: type[_Kind]) -> _Kind:
+    def _read(self, run: str, folder: str, kind: type[_Kind], number: int) -> _Kind:
+        path = self._path(run, folder, number)
         with reading(self._store, path):
             data = self._store.get(path)
         return decode_record(data, kind, path=f"{path} in {self._store.url}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datapipe.dataset import Dataset, open_dataset
 from datapipe.dataset.parts import Int64s, Part
 from datapipe.dataset.run_records import DatasetUse, RunSegment
-from datapipe.dataset.runs import RunStore, check_run_name, run_places
+from datapipe.dataset.runs import RunStore, SegmentFiles, check_run_name, run_places
 from datapipe.errors import DamagedError, OrderError, UnknownReferenceError
 from datapipe.order import History, Order, OrderSpec, Planned, Stretch
 
@@ -99,11 +99,12 @@ def open_run(dataset: Dataset | str, *, run: str, runs: str | None = None) -> Op
         UsageError: a name that no run can have, or `runs` isn't the URL of a store.
     """
     given = open_dataset(dataset) if isinstance(dataset, str) else dataset
-    store, records = _find(given, check_run_name(run), runs)
+    store, segment_files = _find(given, check_run_name(run), runs)
     versions: dict[str, Dataset] = {given.manifest_sha256: given}
     orders: dict[str, Order] = {}
     segments = []
-    for number, record in enumerate(records):
+    for number, files in enumerate(segment_files):
+        record = files.record
         used = tuple(_version(use, given, versions, run) for use in record.datasets)
         with _damage(store, run, number):
             orders[record.spec] = _order(store, record, run, used, known=orders)
@@ -112,19 +113,19 @@ def open_run(dataset: Dataset | str, *, run: str, runs: str | None = None) -> Op
         Planned.of(
             view.record,
             spec=view.order.spec,
-            next_batch=store.next_batch(run, number),
-            saved_sample=store.saved_sample(run, number),
+            next_batch=files.next_batch,
+            saved_sample=files.saved_sample,
         )
-        for number, view in enumerate(segments)
+        for view, files in zip(segments, segment_files, strict=True)
     ]
     return OpenRun(name=run, store=store, history=History(planned), segments=tuple(segments))
 
 
-def _find(given: Dataset, run: str, runs: str | None) -> tuple[RunStore, list[RunSegment]]:
+def _find(given: Dataset, run: str, runs: str | None) -> tuple[RunStore, list[SegmentFiles]]:
     places = run_places([given.repository], runs=runs)
     for store in places:
-        if records := store.segments(run):
-            return store, records
+        if found := store.read(run):
+            return store, found
     raise places[0].unknown(run)
 
 

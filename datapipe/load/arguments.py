@@ -49,15 +49,15 @@ def check_text(name: str, value: object) -> str:
     """Returns a text that isn't empty. Raises: UsageError."""
     if not isinstance(value, str) or not value:
         raise UsageError(f"{name}={_shown(value)}: it is a text of at least one character")
-    return value
+    return str(value)
 
 
-def check_place(name: str, value: object) -> str:
-    """Returns a URL or path as text. Raises: UsageError."""
+def check_place(name: str, value: object, *, what: str = "a URL or path") -> str:
+    """Returns a URL or path as text. Raises: UsageError, which says what it may be."""
     place = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(place, str) or not place:
-        raise UsageError(f"{name}={_shown(value)}: it is a URL or path")
-    return place
+        raise UsageError(f"{name}={_shown(value)}: it is {what}")
+    return str(place)
 
 
 def check_ranges(name: str, value: object) -> tuple[tuple[int, int], ...]:

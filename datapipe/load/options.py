@@ -72,7 +72,7 @@ class StreamOptions:
         self._set("split", check_text("split", self.split))
         self._set("mixture", check_mixture(self.mixture))
         if self.run is not None:
-            check_run_name(self.run)
+            self._set("run", str(check_run_name(self.run)))
         if self.runs is not None:
             self._set("runs", check_place("runs", self.runs))
         self._check_dtype()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from datapipe.dataset.run_records import DatasetUse, RunSegment, SegmentEnd, SegmentProgress
-from datapipe.dataset.runs import RunStore, check_run_name
+from datapipe.dataset.runs import RunStore, SegmentFiles, check_run_name
 from datapipe.errors import DatapipeError, StateError, UsageError
 from datapipe.load.passes import RecordedSegment
 from datapipe.load.plan import StreamPlan
@@ -114,9 +114,9 @@ class RunWriter:
         now = time.monotonic()
         self._next_note_seconds = now + (now - begun) / _PROGRESS_SHARE
 
-    def _place(self, spec: bytes) -> tuple[RunStore, list[RunSegment]]:
+    def _place(self, spec: bytes) -> tuple[RunStore, list[SegmentFiles]]:
         for store in self.places:
-            if earlier := store.segments(self.run):
+            if earlier := store.read(self.run):
                 return store, earlier
         for store in self.places:
             if store.is_writable(spec):
@@ -135,7 +135,9 @@ class RunWriter:
             "answer; give `runs=` a place that this user may write, or leave `run` out"
         )
 
-    def _placed(self, segment: Segment, store: RunStore, earlier: Sequence[RunSegment]) -> Segment:
+    def _placed(
+        self, segment: Segment, store: RunStore, earlier: Sequence[SegmentFiles]
+    ) -> Segment:
         if not earlier:
             return segment
         place = _history(store, self.run, earlier).place_of(segment.first_sample)
@@ -178,21 +180,21 @@ def find_spec(places: Sequence[RunStore], digest: str) -> OrderSpec | None:
     return None
 
 
-def _history(store: RunStore, run: str, records: Sequence[RunSegment]) -> History:
+def _history(store: RunStore, run: str, earlier: Sequence[SegmentFiles]) -> History:
     planned = []
-    for number, record in enumerate(records):
-        spec = find_spec([store], record.spec)
+    for files in earlier:
+        spec = find_spec([store], files.record.spec)
         if spec is None:
             raise StateError(
-                f"the spec {record.spec[:16]} of run {run} is missing in {store.place}: where the "
-                "run was can't be known; restore it, or give `run=` a new name"
+                f"the spec {files.record.spec[:16]} of run {run} is missing in {store.place}: "
+                "where the run was can't be known; restore it, or give `run=` a new name"
             )
         planned.append(
             Planned.of(
-                record,
+                files.record,
                 spec=spec,
-                next_batch=store.next_batch(run, number),
-                saved_sample=store.saved_sample(run, number),
+                next_batch=files.next_batch,
+                saved_sample=files.saved_sample,
             )
         )
     return History(planned)

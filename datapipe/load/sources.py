@@ -170,7 +170,10 @@ def _check_known(
 
 
 def _opened(item: object) -> Dataset:
-    return item if isinstance(item, Dataset) else open_dataset(check_place("data", item))
+    if isinstance(item, Dataset):
+        return item
+    what = "a dataset, its URL or path, a list of them, or {name: dataset}"
+    return open_dataset(check_place("data", item, what=what))
 
 
 def _check_names(named: Sequence[NamedDataset]) -> None:

@@ -80,22 +80,27 @@ def test_a_segment_is_this_json(store: RunStore, tmp_path: Path) -> None:
 
 
 def test_an_end_is_this_json_and_the_first_stands(store: RunStore, tmp_path: Path) -> None:
-    assert store.end("r", 0) is None
+    store.append("r", SEGMENT, number=0)
+    assert store.read("r") == [(SEGMENT, None, None)]
     store.finish("r", 0, SegmentEnd(next_batch=7, reason="closed"))
     store.finish("r", 0, SegmentEnd(next_batch=9, reason="failed"))
     path = tmp_path / "r/ends/00000000.json"
     fields = without_seal(path.read_bytes())
     assert fields == {"format": 1, "next_batch": 7, "reason": "closed"}
-    assert store.end("r", 0) == SegmentEnd(next_batch=7, reason="closed")
+    (files,) = store.read("r")
+    assert files.end == SegmentEnd(next_batch=7, reason="closed")
+    assert (files.next_batch, files.saved_sample) == (7, None)
 
 
 def test_progress_is_this_json_and_the_last_stands(store: RunStore, tmp_path: Path) -> None:
-    assert store.progress("r", 0) is None
+    store.append("r", SEGMENT, number=0)
     store.note("r", 0, SegmentProgress(next_sample=8))
     store.note("r", 0, SegmentProgress(next_sample=24))
     fields = without_seal((tmp_path / "r/progress/00000000.json").read_bytes())
     assert fields == {"format": 1, "next_sample": 24}
-    assert store.progress("r", 0) == SegmentProgress(next_sample=24)
+    (files,) = store.read("r")
+    assert files.progress == SegmentProgress(next_sample=24)
+    assert (files.next_batch, files.saved_sample) == (None, 24)
 
 
 def test_a_spec_is_stored_once_under_its_digest(store: RunStore, tmp_path: Path) -> None:
@@ -193,17 +198,16 @@ def test_any_flipped_bit_of_a_record_is_noticed(store: RunStore, tmp_path: Path)
     "data",
     [b"", b"[]", b"{", b"{}", b'{"format":"1"}', b"[" * 10_000, b"\xff", seal({"format": 1})],
 )
+@pytest.mark.parametrize("folder", ["segments", "progress", "ends"])
 def test_a_record_that_is_no_record_is_damaged(
-    store: RunStore, tmp_path: Path, data: bytes
+    store: RunStore, tmp_path: Path, folder: str, data: bytes
 ) -> None:
     store.append("r", SEGMENT, number=0)
-    for folder in ("segments", "progress", "ends"):
-        path = tmp_path / f"r/{folder}/00000000.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(data)
-    for read in (store.segments, lambda run: store.end(run, 0), lambda run: store.progress(run, 0)):
-        with pytest.raises(DamagedError, match="isn't what a run record has there"):
-            read("r")
+    path = tmp_path / f"r/{folder}/00000000.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    with pytest.raises(DamagedError, match="isn't what a run record has there"):
+        store.read("r")
 
 
 @pytest.mark.parametrize("folder", ["ends", "progress"])
@@ -284,7 +288,7 @@ def test_verification_names_a_damaged_record(recorded: Dataset, folder: str) -> 
 
 @pytest.mark.parametrize(
     ("folder", "match"),
-    [("r/segments", "run r in .* lacks a segment"), ("_specs", "its spec .* is missing")],
+    [("r/segments", "run r in .* lacks a segment"), ("_specs", "_runs/_specs/.*: it is missing")],
 )
 def test_verification_names_what_is_missing(recorded: Dataset, folder: str, match: str) -> None:
     (path,) = (Path(recorded.url) / "_runs" / folder).iterdir()

@@ -65,7 +65,7 @@ def test_where_a_run_ended_is_recorded(
     own: Dataset, num: int, reason: str, next_batch: int
 ) -> None:
     take(stream(own), num)
-    end = RunStore.of(own.repository).end("r", 0)
+    end = RunStore.of(own.repository).read("r")[0].end
     assert end is not None
     assert (end.reason, end.next_batch) == (reason, next_batch)
 
@@ -76,7 +76,7 @@ def test_an_error_ends_the_record(own: Dataset, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(os, "preadv", lambda *_: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         next(batches)
-    end = RunStore.of(own.repository).end("r", 0)
+    end = RunStore.of(own.repository).read("r")[0].end
     assert end is not None
     assert (end.reason, end.next_batch) == ("failed", 1)
 
@@ -94,7 +94,7 @@ def test_a_killed_run_stays_open_and_can_be_resumed(own: Dataset) -> None:
     done = subprocess.run([sys.executable, "-c", code, own.url], env=environment, check=False)
     assert done.returncode == -signal.SIGKILL
     store = RunStore.of(own.repository)
-    assert store.end("r", 0) is None
+    assert store.read("r")[0].end is None
     resumed = stream(own)
     resumed.load_state_dict({**resumed.state_dict(), "next_sample": 12})
     take(resumed, 1)
@@ -140,7 +140,7 @@ def test_looking_at_the_first_batch_does_not_use_up_the_run(own: Dataset) -> Non
     made = stream(own)
     next(iter(made))
     assert len(list(made)) == 43
-    end = RunStore.of(own.repository).end("r", 1)
+    end = RunStore.of(own.repository).read("r")[1].end
     assert end is not None
     assert end.next_batch == 43
 
@@ -204,7 +204,7 @@ def test_a_dataset_that_cannot_be_written_warns_and_records_here(
 
 
 def noted(dataset: Dataset, number: int = 0) -> int | None:
-    return RunStore.of(dataset.repository).saved_sample("r", number)
+    return RunStore.of(dataset.repository).read("r")[number].saved_sample
 
 
 def test_a_state_notes_how_far_the_run_came(own: Dataset) -> None:

@@ -109,5 +109,5 @@ def test_a_state_notes_how_far_a_run_read_by_workers_came(own: Dataset, context:
     last = [next(batches) for _ in range(3)][-1]
     made.state_dict(after=last)
     store = RunStore.of(own.repository)
-    assert store.saved_sample("r", 0) == 12
-    assert store.end("r", 0) is None
+    assert store.read("r")[0].saved_sample == 12
+    assert store.read("r")[0].end is None
