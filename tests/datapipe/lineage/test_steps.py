@@ -301,6 +301,22 @@ def test_a_document_of_two_datasets_is_found_in_both(own: Dataset, tmp_path: Pat
     assert labels == {"a/crawl", "b/crawl"}
 
 
+def test_a_document_is_found_in_every_version_that_a_run_read(own: Dataset, tmp_path: Path) -> None:
+    make_dataset(own.url, {"crawl": [[[7] * 30 + [0]]]})
+    runs, data = str(tmp_path / "records"), {"old": f"{own.url}@1", "new": f"{own.url}@2"}
+    list(stream(data, runs=runs))
+    labels = {}
+    for document in ("crawl-2-3", "crawl-5-0"):
+        seen = steps_of_document(own, document, run="r", runs=runs).seen
+        labels[document] = {
+            sample.source
+            for item in seen
+            for sample in documents_of_batch(own, run="r", batch=item.batch, runs=runs).samples
+            if (sample.rank, sample.row) == (item.rank, item.row)
+        }
+    assert labels == {"crawl-2-3": {"old/crawl", "new/crawl"}, "crawl-5-0": {"new/crawl"}}
+
+
 def test_answers_are_json_with_literal_keys(own: Dataset) -> None:
     take(own, 2)
     batch = json.loads(json.dumps(documents_of_batch(own, run="r", batch=1).to_json()))
