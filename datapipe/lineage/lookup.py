@@ -103,8 +103,9 @@ def unknown_document(
         return UnknownReferenceError(dropped)
     near = _near(dataset, document, source, progress)
     hint = f"did you mean {' or '.join(near)}?" if near else "check the id"
+    shown = document if document.isprintable() else repr(document)
     return UnknownReferenceError(
-        f"no document of {dataset.url}@{dataset.version} has the doc_id or record id {document}; "
+        f"no document of {dataset.url}@{dataset.version} has the doc_id or record id {shown}; "
         f"{hint} (a doc_id is {2 * HASH_BYTES} hex digits)"
     )
 

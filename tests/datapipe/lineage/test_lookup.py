@@ -54,7 +54,9 @@ def test_every_document_is_found_by_both_ids(streamed: Dataset) -> None:
 @pytest.mark.parametrize("document", ["", "f" * 32, "F" * 31, "nobody", "zz", "\n", "crawl-1"])
 def test_what_is_not_there_is_not_found(streamed: Dataset, document: str) -> None:
     assert find_document(streamed, document) is None
-    assert "no document of" in str(unknown_document(streamed, document))
+    message = str(unknown_document(streamed, document))
+    assert "no document of" in message
+    assert "\n" not in message
 
 
 def test_a_source_can_be_asked_for_alone(streamed: Dataset) -> None:
