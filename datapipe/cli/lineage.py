@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, DatasetArgument, Runs, count
+from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, Runs, count
 from datapipe.cli.output import Output, table
+from datapipe.cli.progress import progress
 from datapipe.dataset import open_dataset
 from datapipe.errors import UsageError
 from datapipe.lineage import documents_of_batch, documents_of_step, steps_of_document
@@ -19,8 +20,8 @@ Run = Annotated[str, typer.Option("--run", help="Name of the training run.")]
 
 
 _PLANNED = (
-    "planned, not known to be delivered: the record has no end behind this batch (the run goes on, "
-    "was killed, or was read by DataLoader workers)"
+    "planned, not known to be delivered: the record has neither an end nor a saved state behind "
+    "this batch (the run goes on, was killed, or was read by DataLoader workers)"
 )
 
 
@@ -86,13 +87,18 @@ def doc(
     document: Annotated[str, typer.Argument(metavar="ID", help="A document's id, or record id.")],
     run: Run,
     runs: Runs = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """List the steps, batches and ranks that saw one document.
 
     For example: datapipe lineage doc dataset crawl-00017 --run my-run
     """
-    data = steps_of_document(open_dataset(dataset), document, run=run, runs=runs).to_json()
+    with progress(quiet=quiet) as listener:
+        answer = steps_of_document(
+            open_dataset(dataset), document, run=run, runs=runs, progress=listener
+        )
+    data = answer.to_json()
 
     def draw(console: Console) -> None:
         place = data["document"]

@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
-from datapipe.dataset.hashing import canonical_json, sha256_hex
+from datapipe.dataset.hashing import canonical_json
 from datapipe.dataset.layout import HINT_PATH, LOG_PREFIX, entry_path, entry_version
 from datapipe.dataset.manifest import Digest, check_format
 from datapipe.dataset.objects import reading, writing
+from datapipe.dataset.seals import check_seal, seal_of
 from datapipe.errors import CommitUndecidedError, DamagedError
 from tiering.errors import (
     ObjectExistsError,
@@ -42,6 +43,8 @@ __all__ = [
 
 _LISTINGS = 3
 """A listing while entries are created may have a later one and lack an earlier one."""
+
+_SEAL = "entry_sha256"
 
 _PAUSES_SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Between the attempts to get an answer: most outages of a store are shorter than their sum."""
@@ -70,9 +73,8 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 def seal_entry(entry: LogEntry) -> LogEntry:
     """Returns the entry with its own digest in the place of whatever was there."""
-    fields = msgspec.to_builtins(entry)
-    del fields["entry_sha256"]
-    return msgspec.structs.replace(entry, entry_sha256=sha256_hex(canonical_json(fields)))
+    seal = seal_of(msgspec.to_builtins(entry), name=_SEAL)
+    return msgspec.structs.replace(entry, entry_sha256=seal)
 
 
 def encode_entry(entry: LogEntry) -> bytes:
@@ -85,13 +87,9 @@ def decode_entry(data: bytes, *, path: str) -> LogEntry:
     check_format(data, path=path)
     try:
         entry = msgspec.json.decode(data, type=LogEntry)
-        fields = msgspec.json.decode(data, type=dict[str, Any])
-        stated = fields.pop("entry_sha256")
-        found = sha256_hex(canonical_json(fields))
+        check_seal(msgspec.json.decode(data, type=dict[str, Any]), name=_SEAL)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from error
-    if stated != found:
-        raise _damaged(path, f"entry_sha256 is {stated}, its fields give {found}")
     if path != entry_path(entry.version):
         raise _damaged(path, f"it is the entry of version {entry.version}")
     return entry

@@ -1,99 +1,82 @@
 """Run records: what a training job read, as a few small files however long it runs.
 
     <runs>/<run>/segments/<8 digits>.json   a stretch with one batch size, world size and order
+    <runs>/<run>/progress/<8 digits>.json   how far it came for certain; overwritten
     <runs>/<run>/ends/<8 digits>.json       where it ended; absent after a kill, or while it runs
     <runs>/_specs/<sha256>.json             the order's spec, stored once, bytes as they are hashed
 
 `<runs>` is `_runs/` of a dataset, or a place of its own. Segments are created exclusively and never
 changed; a later one takes the place of earlier ones from its first batch on. What a spec says is
-not known here: it is bytes under a digest.
+not known here: it is bytes under a digest. `run_records.py` says what the other files hold.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, TypeVar
+from typing import NamedTuple, TypeVar
 
-import msgspec
-
-from datapipe.dataset.hashing import canonical_json, sha256_hex
-from datapipe.dataset.manifest import Digest
-from datapipe.dataset.objects import put_object, reading, writing
-from datapipe.dataset.parts import SourceParts
+from datapipe.dataset.hashing import sha256_hex
+from datapipe.dataset.objects import put_again, put_object, reading, writing
 from datapipe.dataset.repository import Repository
+from datapipe.dataset.run_records import (
+    RunRecord,
+    RunSegment,
+    SegmentEnd,
+    SegmentProgress,
+    decode_record,
+    encode_record,
+)
 from datapipe.errors import DamagedError, DatasetError, UnknownReferenceError, UsageError
 from tiering.errors import AccessDeniedError, ObjectExistsError, ObjectNotFoundError, StoreURLError
 from tiering.store import BlockingStore, open_store, printable_url
 
 __all__ = [
     "LOCAL_RUNS",
-    "RUN_FORMAT",
-    "DatasetUse",
-    "RunSegment",
+    "RUNS_PREFIX",
     "RunStore",
-    "SegmentEnd",
+    "SegmentFiles",
     "check_run_name",
+    "record_kind",
     "run_places",
 ]
 
-RUN_FORMAT = 1
-"""Written into every file; newer ones are refused."""
+RUNS_PREFIX = "_runs/"
+"""Where a dataset keeps the records of the runs that read it."""
 
 LOCAL_RUNS = "datapipe-runs"
 """Folder, in the working folder, for records of runs on datasets that can't be written."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_SEGMENT = re.compile(r"segments/(\d{8})\.json")
+_RECORD = re.compile(r"(?P<folder>segments|progress|ends)/(?P<number>\d{8})\.json")
 
-_Count = Annotated[int, msgspec.Meta(ge=0)]
-_Positive = Annotated[int, msgspec.Meta(ge=1)]
+_KINDS: dict[str, type[RunRecord]] = {
+    "segments": RunSegment,
+    "progress": SegmentProgress,
+    "ends": SegmentEnd,
+}
 
-
-class DatasetUse(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset that a run reads; the manifest digest finds it wherever it is moved to."""
-
-    name: str | None
-    """What the run calls it; None: it is the only one."""
-    url: str
-    version: _Positive
-    manifest: Digest
+_Kind = TypeVar("_Kind", bound=RunRecord)
 
 
-class RunSegment(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of a run: what was planned when it began. See `docs/lineage.md`."""
+class SegmentFiles(NamedTuple):
+    """What the files of a run say of one segment."""
 
-    spec: Digest
-    """Of the order."""
-    sources: tuple[SourceParts, ...]
-    """What the spec's sources are made of, in its order."""
-    datasets: tuple[DatasetUse, ...]
-    split: str
-    first_batch: _Count
-    first_step: _Count
-    first_sample: _Count
-    global_batch_size: _Positive
-    dp_world_size: _Positive
-    batches_per_step: _Positive
-    end_sample: _Positive | None
-    """One after the last sample number of the stream; None: it has no end."""
-    last: Literal["drop", "repeat"]
-    started_seconds: float
-    """Since the epoch, by the clock of the rank that wrote it."""
-    format: int = RUN_FORMAT
+    record: RunSegment
+    end: SegmentEnd | None
+    "None: it runs still, or was killed."
+    progress: SegmentProgress | None
+    "None: no state of it was saved."
 
+    @property
+    def next_batch(self) -> int | None:
+        """One after the last batch; None: not known."""
+        return None if self.end is None else self.end.next_batch
 
-class SegmentEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a segment ended."""
-
-    next_batch: _Count
-    """Every batch below it was delivered, and none from it on."""
-    reason: Literal["finished", "closed", "failed"]
-    """The stream's end, the reader stopped, or an error."""
-    format: int = RUN_FORMAT
-
-
-_Kind = TypeVar("_Kind", RunSegment, SegmentEnd)
+    @property
+    def saved_sample(self) -> int | None:
+        """next_sample of the last state that was noted."""
+        return None if self.progress is None else self.progress.next_sample
 
 
 class RunStore:
@@ -105,7 +88,7 @@ class RunStore:
     @classmethod
     def of(cls, repository: Repository) -> RunStore:
         """Returns the records inside a dataset."""
-        return cls(repository.store, prefix="_runs/")
+        return cls(repository.store, prefix=RUNS_PREFIX)
 
     @classmethod
     def at(cls, url: str) -> RunStore:
@@ -171,29 +154,41 @@ class RunStore:
 
         Raises:
             DamagedError: one is missing between others or can't be read.
-            DatasetError: a newer format.
+            DatasetError: a newer format, or the place can't be read.
         """
-        folder = f"{self._prefix}{check_run_name(run)}/"
-        with reading(self._store, folder):
-            paths = [info.path for info in self._store.list(f"{folder}segments/")]
-        found = [path for path in paths if _SEGMENT.fullmatch(path.removeprefix(folder))]
-        expected = [self._segment_path(run, number) for number in range(len(found))]
-        if found != expected:
-            raise DamagedError(
-                f"run {run} in {self.place} lacks a segment: {len(found)} files, the last is "
-                f"{found[-1]}; what it read can't be known; restore the missing files"
-            )
-        return [self._read(path, RunSegment) for path in found]
+        count = len(self.check_numbers(run)["segments"])
+        return [self._read(run, "segments", RunSegment, number) for number in range(count)]
 
-    def end(self, run: str, number: int) -> SegmentEnd | None:
-        """Returns where a segment ended; None: it runs still, or was killed."""
-        path = self._end_path(run, number)
-        with reading(self._store, path):
-            try:
-                self._store.head(path)
-            except ObjectNotFoundError:
-                return None
-        return self._read(path, SegmentEnd)
+    def read(self, run: str) -> list[SegmentFiles]:
+        """Returns all that is recorded of a run's segments, in order. Raises: as `segments`."""
+        numbers = self.check_numbers(run)
+        found = []
+        for number in numbers["segments"]:
+            end = progress = None
+            if number in numbers["ends"]:
+                end = self._read(run, "ends", SegmentEnd, number)
+            if number in numbers["progress"]:
+                progress = self._read(run, "progress", SegmentProgress, number)
+            record = self._read(run, "segments", RunSegment, number)
+            found.append(SegmentFiles(record=record, end=end, progress=progress))
+        return found
+
+    def check_numbers(self, run: str) -> dict[str, list[int]]:
+        """Returns the numbers of a run's files by folder, ascending.
+
+        Raises:
+            DamagedError: a segment is missing.
+            DatasetError: the place can't be read.
+        """
+        numbers = self._numbers(run)
+        count = len(numbers["segments"])
+        last = max((number for found in numbers.values() for number in found), default=-1)
+        if numbers["segments"] != list(range(count)) or last >= count:
+            raise DamagedError(
+                f"run {run} in {self.place} lacks a segment: it has {count}, and a file of number "
+                f"{last}; what it read can't be known; restore the missing files"
+            )
+        return numbers
 
     def append(self, run: str, segment: RunSegment, *, number: int) -> None:
         """Stores the next segment of a run.
@@ -203,10 +198,10 @@ class RunStore:
             DatasetError: the place can't be written.
             SpaceError: its disk is full.
         """
-        path = self._segment_path(check_run_name(run), number)
+        path = self._path(check_run_name(run), "segments", number)
         with writing(self._store):
             try:
-                self._store.put(path, _encode(segment))
+                self._store.put(path, encode_record(segment))
             except ObjectExistsError as error:
                 raise UsageError(
                     f"segment {number} of run {run} in {self.place} was begun by another process "
@@ -214,11 +209,21 @@ class RunStore:
                     "give it another `run=`"
                 ) from error
 
+    def note(self, run: str, number: int, progress: SegmentProgress) -> None:
+        """Stores how far a segment came, in the place of what was noted before.
+
+        Raises:
+            DatasetError: the place can't be written.
+            SpaceError: its disk is full.
+        """
+        with writing(self._store):
+            put_again(self._store, self._path(run, "progress", number), encode_record(progress))
+
     def finish(self, run: str, number: int, end: SegmentEnd) -> None:
-        """Stores where a segment ended; the first word stands. Raises: as `append`."""
+        """Stores where a segment ended; the first word stands. Raises: as `note`."""
         with writing(self._store):
             try:
-                self._store.put(self._end_path(run, number), _encode(end))
+                self._store.put(self._path(run, "ends", number), encode_record(end))
             except ObjectExistsError:
                 return
 
@@ -235,28 +240,31 @@ class RunStore:
     def _spec_path(self, digest: str) -> str:
         return f"{self._prefix}_specs/{digest}.json"
 
-    def _segment_path(self, run: str, number: int) -> str:
-        return f"{self._prefix}{run}/segments/{number:08d}.json"
+    def _path(self, run: str, folder: str, number: int) -> str:
+        return f"{self._prefix}{run}/{folder}/{number:08d}.json"
 
-    def _end_path(self, run: str, number: int) -> str:
-        return f"{self._prefix}{run}/ends/{number:08d}.json"
+    def _numbers(self, run: str) -> dict[str, list[int]]:
+        """Returns the numbers of a run's files by folder, ascending."""
+        folder = f"{self._prefix}{check_run_name(run)}/"
+        with reading(self._store, folder):
+            paths = [info.path for info in self._store.list(folder)]
+        numbers: dict[str, list[int]] = {name: [] for name in _KINDS}
+        for path in paths:
+            if match := _RECORD.fullmatch(path.removeprefix(folder)):
+                numbers[match["folder"]].append(int(match["number"]))
+        return numbers
 
-    def _read(self, path: str, kind: type[_Kind]) -> _Kind:
+    def _read(self, run: str, folder: str, kind: type[_Kind], number: int) -> _Kind:
+        path = self._path(run, folder, number)
         with reading(self._store, path):
             data = self._store.get(path)
-        try:
-            version = msgspec.json.decode(data, type=dict[str, Any]).get("format")
-            if isinstance(version, int) and version > RUN_FORMAT:
-                raise DatasetError(
-                    f"{path} in {self._store.url} has format {version}, this program reads up to "
-                    f"{RUN_FORMAT}; the run can't be read; install a newer datapipe-train"
-                )
-            return msgspec.json.decode(data, type=kind)
-        except msgspec.MsgspecError as error:
-            raise DamagedError(
-                f"{path} in {self._store.url} isn't what a run record has there: {error}; it can't "
-                "be used; restore it from a copy"
-            ) from error
+        return decode_record(data, kind, path=f"{path} in {self._store.url}")
+
+
+def record_kind(path: str) -> type[RunRecord] | None:
+    """Returns what a file of a run holds, by its path below the run's folder; None: no record."""
+    match = _RECORD.fullmatch(path)
+    return None if match is None else _KINDS[match["folder"]]
 
 
 def run_places(repositories: Iterable[Repository], *, runs: str | None) -> list[RunStore]:
@@ -280,7 +288,3 @@ def check_run_name(run: str) -> str:
             "'_' and '-', the first a letter or digit"
         )
     return run
-
-
-def _encode(value: msgspec.Struct) -> bytes:
-    return canonical_json(msgspec.to_builtins(value))

@@ -45,7 +45,7 @@ class BatchDocuments:
     step: int
     batches: tuple[int, ...]
     delivered: bool | None
-    "True: all of it was delivered; None: not known, the run was killed there or runs still."
+    "True: all of it was certainly delivered; None: planned, not known. See `docs/lineage.md`."
     samples: tuple[SampleDocuments, ...]
     "By batch, rank and row."
 
@@ -73,7 +73,7 @@ class Seen:
     tokens: int
     "Tokens of the document that are an input or a label of the sample."
     delivered: bool | None
-    "True: it was delivered; None: planned, not known."
+    "True: it was certainly delivered; None: planned, not known."
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as JSON values."""

@@ -35,8 +35,9 @@ def documents_of_step(
         runs: where run records are; None: in the dataset, or in ./datapipe-runs.
 
     Raises:
-        UnknownReferenceError: no such run, step or rank.
+        UnknownReferenceError: no such dataset, run, step or rank.
         DamagedError: the record or a docmap can't be read.
+        DatasetError: a dataset or the record can't be opened or read.
     """
     opened = open_run(dataset, run=run, runs=runs)
     return _answer(opened, opened.batches_of_step(step), step=step, rank=rank)
@@ -50,7 +51,13 @@ def documents_of_batch(
     rank: int | None = None,
     runs: str | None = None,
 ) -> BatchDocuments:
-    """Returns the documents of one batch of the stream; see `documents_of_step`."""
+    """Returns the documents of one batch of the stream; arguments as of `documents_of_step`.
+
+    Raises:
+        UnknownReferenceError: no such dataset, run, batch or rank.
+        DamagedError: the record or a docmap can't be read.
+        DatasetError: a dataset or the record can't be opened or read.
+    """
     opened = open_run(dataset, run=run, runs=runs)
     step = int(opened.stretch_of(batch).batches.segment.step_of(batch))
     return _answer(opened, [batch], step=step, rank=rank)
@@ -63,6 +70,7 @@ def samples_of_batch(
 
     Raises:
         UnknownReferenceError: no such batch or rank.
+        DamagedError: a docmap isn't what its digest says.
     """
     stretch = opened.stretch_of(batch)
     view = opened.segments[stretch.index]

@@ -12,15 +12,9 @@ import numpy.typing as npt
 from datapipe.dataset import Dataset, open_dataset
 from datapipe.errors import DamagedError, UnknownReferenceError, UsageError
 from datapipe.lineage.batches import samples_of_batch, shard_of
-from datapipe.lineage.docmaps import (
-    Docmaps,
-    DocumentPlace,
-    ShardOf,
-    find_document,
-    unknown_document,
-)
+from datapipe.lineage.docmaps import Docmaps, DocumentPlace, ShardOf
+from datapipe.lineage.lookup import find_document, unknown_document
 from datapipe.lineage.run import OpenRun, open_run
-from datapipe.lineage.steps import shards_of_dataset
 from datapipe_tokenizers import Tokenizer, load_files
 from tiering.checksums import BLOCK_BYTES, block_checksum
 
@@ -43,8 +37,11 @@ def read_documents(
         text (without the closing end-of-text token).
 
     Raises:
-        UnknownReferenceError: no such document or source.
+        UnknownReferenceError: no such dataset, document or source, or several documents of this
+            record id.
+        UsageError: `head` is below 0.
         DamagedError: a shard or docmap isn't what its digest says.
+        DatasetError: the dataset can't be opened or read.
     """
     opened = open_dataset(dataset) if isinstance(dataset, str) else dataset
     if head < 0:
@@ -55,10 +52,10 @@ def read_documents(
     if doc is None:
         places = list(islice(_all_places(opened, docmaps, source), head))
     else:
-        found = find_document(docmaps, shards_of_dataset(opened, source=source), doc)
-        if not found:
-            raise unknown_document(docmaps, opened, shards_of_dataset(opened, source=source), doc)
-        places = [place for some in found.values() for place in some]
+        at = find_document(opened, doc, source=source)
+        if at is None:
+            raise unknown_document(opened, doc, source=source)
+        places = [docmaps.place(_shard(opened, at.source, at.shard), at.row)]
     tokenizer = _tokenizer(opened)
     return [_document(opened, place, tokenizer) for place in places]
 
@@ -74,7 +71,8 @@ def read_sample(
 
     Raises:
         UnknownReferenceError: no such run, or the run doesn't deliver this sample number.
-        DamagedError: a shard or docmap isn't what its digest says.
+        DamagedError: the record, a shard or a docmap isn't what its digest says.
+        DatasetError: the dataset or the record can't be opened or read.
     """
     given = open_dataset(dataset) if isinstance(dataset, str) else dataset
     opened = open_run(given, run=run, runs=runs)
@@ -102,21 +100,16 @@ def _batch_of(opened: OpenRun, sample: int) -> int:
 
 
 def _all_places(dataset: Dataset, docmaps: Docmaps, source: str | None) -> Iterator[DocumentPlace]:
-    for shard in shards_of_dataset(dataset, source=source):
-        table = docmaps.table(shard)
-        for row in range(table.num_rows):
-            values = table.slice(row, 1).to_pylist()[0]
-            yield DocumentPlace(
-                shard=shard,
-                doc_id=values["doc_id"].hex(),
-                **{
-                    name: values[name]
-                    for name in (
-                        *("record_id", "source_file", "source_offset", "source_length"),
-                        *("token_start", "num_tokens"),
-                    )
-                },
-            )
+    for summary in dataset.sources:
+        if source in (None, summary.name):
+            for number in range(summary.num_shards):
+                shard = _shard(dataset, summary.name, number)
+                for row in range(docmaps.table(shard).num_rows):
+                    yield docmaps.place(shard, row)
+
+
+def _shard(dataset: Dataset, source: str, number: int) -> ShardOf:
+    return ShardOf(dataset=dataset, source=source, number=number, label=source)
 
 
 def _document(dataset: Dataset, place: DocumentPlace, tokenizer: Tokenizer) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from datapipe.dataset import Dataset, open_dataset
 from datapipe.dataset.parts import Int64s, Part
-from datapipe.dataset.runs import DatasetUse, RunSegment, RunStore, check_run_name, run_places
-from datapipe.errors import DamagedError, UnknownReferenceError
+from datapipe.dataset.run_records import DatasetUse, RunSegment
+from datapipe.dataset.runs import RunStore, SegmentFiles, check_run_name, run_places
+from datapipe.errors import DamagedError, OrderError, UnknownReferenceError
 from datapipe.order import History, Order, OrderSpec, Planned, Stretch
 
 __all__ = ["OpenRun", "SegmentView", "open_run"]
@@ -40,6 +42,11 @@ class OpenRun:
     store: RunStore
     history: History
     segments: tuple[SegmentView, ...]
+
+    def versions(self) -> list[Dataset]:
+        """Returns the dataset versions that the run read, each once, in the order of segments."""
+        used = [version for view in self.segments for version in view.datasets]
+        return list({version.manifest_sha256: version for version in used}.values())
 
     def stretch_of(self, batch: int) -> Stretch:
         """Returns the stretch that holds a batch.
@@ -87,36 +94,53 @@ def open_run(dataset: Dataset | str, *, run: str, runs: str | None = None) -> Op
 
     Raises:
         UnknownReferenceError: no such run, or a version that it read isn't to be found.
-        DamagedError: the record can't be read.
+        DamagedError: the record can't be read, or isn't of the versions that it names.
+        DatasetError: the record or a dataset can't be opened.
+        UsageError: a name that no run can have, or `runs` isn't the URL of a store.
     """
     given = open_dataset(dataset) if isinstance(dataset, str) else dataset
-    store, records = _find(given, check_run_name(run), runs)
+    store, segment_files = _find(given, check_run_name(run), runs)
     versions: dict[str, Dataset] = {given.manifest_sha256: given}
     orders: dict[str, Order] = {}
     segments = []
-    for record in records:
+    for number, files in enumerate(segment_files):
+        record = files.record
         used = tuple(_version(use, given, versions, run) for use in record.datasets)
-        if record.spec not in orders:
-            orders[record.spec] = Order.open(_spec(store, record, run), _tokens(record, used))
+        with _damage(store, run, number):
+            orders[record.spec] = _order(store, record, run, used, known=orders)
         segments.append(SegmentView(record=record, order=orders[record.spec], datasets=used))
     planned = [
-        Planned.of(view.record, spec=view.order.spec, next_batch=_next_batch(store, run, number))
-        for number, view in enumerate(segments)
+        Planned.of(
+            view.record,
+            spec=view.order.spec,
+            next_batch=files.next_batch,
+            saved_sample=files.saved_sample,
+        )
+        for view, files in zip(segments, segment_files, strict=True)
     ]
     return OpenRun(name=run, store=store, history=History(planned), segments=tuple(segments))
 
 
-def _find(given: Dataset, run: str, runs: str | None) -> tuple[RunStore, list[RunSegment]]:
+def _find(given: Dataset, run: str, runs: str | None) -> tuple[RunStore, list[SegmentFiles]]:
     places = run_places([given.repository], runs=runs)
     for store in places:
-        if records := store.segments(run):
-            return store, records
+        if found := store.read(run):
+            return store, found
     raise places[0].unknown(run)
 
 
-def _next_batch(store: RunStore, run: str, number: int) -> int | None:
-    end = store.end(run, number)
-    return None if end is None else end.next_batch
+def _order(
+    store: RunStore,
+    record: RunSegment,
+    run: str,
+    datasets: Sequence[Dataset],
+    *,
+    known: Mapping[str, Order],
+) -> Order:
+    order = known.get(record.spec)
+    spec = _spec(store, record, run) if order is None else order.spec
+    _check_sources(record, spec)
+    return Order.open(spec, _tokens(record, datasets)) if order is None else order
 
 
 def _spec(store: RunStore, record: RunSegment, run: str) -> OrderSpec:
@@ -130,7 +154,43 @@ def _spec(store: RunStore, record: RunSegment, run: str) -> OrderSpec:
 
 
 def _tokens(record: RunSegment, datasets: Sequence[Dataset]) -> dict[str, Int64s]:
+    for source in record.sources:
+        for part in source.parts:
+            _check_part(part, datasets[part.dataset])
     return {source.name: source.num_tokens(datasets) for source in record.sources}
+
+
+def _check_part(part: Part, dataset: Dataset) -> None:
+    """Raises ValueError unless a dataset has the shards that the record says were read."""
+    known = {source.name: source.num_shards for source in dataset.sources}
+    if part.source not in known:
+        raise ValueError(f"{dataset.url}@{dataset.version} has no source {part.source}")
+    if part.num_shards > known[part.source]:
+        raise ValueError(
+            f"it has {part.num_shards} shards of source {part.source}, "
+            f"{dataset.url}@{dataset.version} has {known[part.source]}"
+        )
+
+
+def _check_sources(record: RunSegment, spec: OrderSpec) -> None:
+    """Raises ValueError unless the record's sources are those of its spec."""
+    read = [(source.name, source.num_shards) for source in record.sources]
+    if [name for name, _ in read] != [source.name for source in spec.sources] or any(
+        num != source.shards_to for (_, num), source in zip(read, spec.sources, strict=True)
+    ):
+        raise ValueError("its sources have other shards than its spec says")
+
+
+@contextlib.contextmanager
+def _damage(store: RunStore, run: str, number: int) -> Iterator[None]:
+    """Turns what a record makes go wrong into damage of it."""
+    try:
+        yield
+    except (OrderError, ValueError) as error:
+        raise DamagedError(
+            f"run {run} in {store.place} is damaged at segment {number}: {error}; what its batches "
+            "had can't be known; restore its files from a copy"
+        ) from error
 
 
 def _version(use: DatasetUse, given: Dataset, versions: dict[str, Dataset], run: str) -> Dataset:

@@ -11,17 +11,13 @@ from datapipe.dataset import Dataset, open_dataset
 from datapipe.dataset.parts import Int64s
 from datapipe.lineage.answers import DocumentSteps, Seen
 from datapipe.lineage.batches import shard_of
-from datapipe.lineage.docmaps import (
-    Docmaps,
-    DocumentPlace,
-    ShardOf,
-    find_document,
-    unknown_document,
-)
+from datapipe.lineage.docmaps import Docmaps, DocumentPlace, ShardOf
+from datapipe.lineage.lookup import DocumentAt, find_document, unknown_document
 from datapipe.lineage.run import OpenRun, SegmentView, open_run
+from datapipe.observe import NO_PROGRESS, Progress
 from datapipe.order import Stretch
 
-__all__ = ["shards_of_dataset", "steps_of_document"]
+__all__ = ["steps_of_document"]
 
 
 class _Held(NamedTuple):
@@ -33,7 +29,12 @@ class _Held(NamedTuple):
 
 
 def steps_of_document(
-    dataset: Dataset | str, document: str, *, run: str, runs: str | None = None
+    dataset: Dataset | str,
+    document: str,
+    *,
+    run: str,
+    runs: str | None = None,
+    progress: Progress = NO_PROGRESS,
 ) -> DocumentSteps:
     """Returns when a run read a document: every row that has a token of it as input or label.
 
@@ -42,59 +43,85 @@ def steps_of_document(
         document: a doc_id (32 hex digits), or the input's own record id.
         run: name of the run.
         runs: where run records are; None: in the dataset, or in ./datapipe-runs.
+        progress: hears of documents that were looked through.
 
     Raises:
-        UnknownReferenceError: no such run, no such document, or several of this record id.
+        UnknownReferenceError: no such dataset, run or document, or several of this record id.
         DamagedError: the record or a docmap can't be read.
+        DatasetError: a dataset or the record can't be opened or read.
     """
     given = open_dataset(dataset) if isinstance(dataset, str) else dataset
     opened, docmaps = open_run(given, run=run, runs=runs), Docmaps()
-    read = [shard for view in opened.segments for shard, _, _ in _shards(view)]
-    found = find_document(docmaps, read, document)
+    found = _find(opened, given, document, progress)
     if not found:
-        return _never_read(given, docmaps, opened, document)
+        raise unknown_document(given, document, progress=progress)
     seen: list[Seen] = []
+    places: list[DocumentPlace] = []
     complete = True
     for stretch in opened.history.stretches:
         view = opened.segments[stretch.index]
-        for shard, source, number in _shards(view):
-            for place in found.get(shard.docmap_sha256, ()):
-                seen += _seen(view, stretch, place, source=source, shard=number)
-                complete = complete and stretch.end is not None
+        for held in _held_in(view, found):
+            place = docmaps.place(shard_of(view, held.source, held.shard), held.row)
+            places.append(place)
+            seen += _seen(view, stretch, place, source=held.source, shard=held.shard)
+            complete = complete and stretch.end is not None
     return DocumentSteps(
         run=run,
-        document=next(iter(found.values()))[0],
+        document=places[0] if places else _place(docmaps, *next(iter(found.values()))),
         seen=tuple(sorted(seen, key=lambda item: (item.batch, item.rank, item.row))),
         complete=complete,
     )
 
 
-def shards_of_dataset(dataset: Dataset, *, source: str | None = None) -> Iterator[ShardOf]:
-    """Yields all shards of a dataset version, or of one of its sources."""
-    for summary in dataset.sources:
-        if source in (None, summary.name):
-            for number in range(summary.num_shards):
-                yield ShardOf(
-                    dataset=dataset, source=summary.name, number=number, label=summary.name
-                )
+_Found = dict[str, tuple[Dataset, DocumentAt]]
+"""Where a document lies, by the manifest digest of the version."""
 
 
-def _never_read(
-    dataset: Dataset, docmaps: Docmaps, opened: OpenRun, document: str
-) -> DocumentSteps:
-    """Returns the answer for a document outside what the run reads: another split, added later."""
-    found = find_document(docmaps, shards_of_dataset(dataset), document)
-    if not found:
-        raise unknown_document(docmaps, dataset, shards_of_dataset(dataset), document)
-    place = next(iter(found.values()))[0]
-    return DocumentSteps(run=opened.name, document=place, seen=(), complete=True)
+class _InOrder(NamedTuple):
+    """Where a document lies in a segment's order."""
+
+    source: int
+    shard: int
+    row: int
 
 
-def _shards(view: SegmentView) -> Iterator[tuple[ShardOf, int, int]]:
-    """Yields the shards of a segment with source and number in its order."""
+def _find(opened: OpenRun, given: Dataset, document: str, progress: Progress) -> _Found:
+    """Returns where a document lies in the versions that the run read, else in the one given."""
+    found: _Found = {}
+    for version in opened.versions():
+        at = _known(version, found) or find_document(version, document, progress=progress)
+        if at is not None:
+            found[version.manifest_sha256] = (version, at)
+    if not found and given not in opened.versions():
+        at = find_document(given, document, progress=progress)
+        if at is not None:
+            found[given.manifest_sha256] = (given, at)
+    return found
+
+
+def _known(version: Dataset, found: _Found) -> DocumentAt | None:
+    """Returns the place where another version has the document, if this one has that shard too."""
+    names = {source.name for source in version.sources}
+    for other, at in found.values():
+        if at.source in names:
+            mine, theirs = (v.shards(at.source).docmap_sha256 for v in (version, other))
+            if at.shard < len(mine) and mine[at.shard] == theirs[at.shard]:
+                return at
+    return None
+
+
+def _held_in(view: SegmentView, found: _Found) -> Iterator[_InOrder]:
+    """Yields where a segment's order has the document: in each of its parts of that version."""
     for index, source in enumerate(view.record.sources):
-        for shard in range(source.num_shards):
-            yield shard_of(view, index, shard), index, shard
+        for part, start in zip(source.parts, source.starts().tolist(), strict=False):
+            _, at = found.get(view.datasets[part.dataset].manifest_sha256, (None, None))
+            if at is not None and at.source == part.source and at.shard < part.num_shards:
+                yield _InOrder(index, start + at.shard, at.row)
+
+
+def _place(docmaps: Docmaps, dataset: Dataset, at: DocumentAt) -> DocumentPlace:
+    shard = ShardOf(dataset=dataset, source=at.source, number=at.shard, label=at.source)
+    return docmaps.place(shard, at.row)
 
 
 def _seen(

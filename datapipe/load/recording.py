@@ -1,4 +1,4 @@
-"""Keeping the run record of a stream: a segment when a pass begins, its end where there is one."""
+"""Keeping the run record of a stream: a segment when a pass begins, how far it came, its end."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from datapipe.dataset.parts import SourceParts
-from datapipe.dataset.runs import DatasetUse, RunSegment, RunStore, SegmentEnd, check_run_name
+from datapipe.dataset.run_records import DatasetUse, RunSegment, SegmentEnd, SegmentProgress
+from datapipe.dataset.runs import RunStore, SegmentFiles, check_run_name
 from datapipe.errors import DatapipeError, StateError, UsageError
+from datapipe.load.passes import RecordedSegment
+from datapipe.load.plan import StreamPlan
 from datapipe.load.sources import NamedDataset
-from datapipe.order import History, Last, OrderSpec, Planned, Segment
+from datapipe.order import History, OrderSpec, Planned, Segment
 
 __all__ = ["OpenSegment", "Reason", "RunWriter", "find_spec"]
 
 Reason = Literal["finished", "closed", "failed"]
 """Why a segment ended: the stream's end, the reader stopped, or an error."""
+
+_PROGRESS_SHARE = 0.01
+"""Most of the time that noting progress may take, however often a state is asked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,8 +31,8 @@ class OpenSegment:
 
     store: RunStore
     run: str
-    number: int
     segment: Segment
+    recorded: RecordedSegment
 
     def finish(self, *, num_batches: int, reason: Reason) -> None:
         """Stores that the segment ended after so many of its batches.
@@ -36,7 +41,7 @@ class OpenSegment:
         """
         end = SegmentEnd(next_batch=self.segment.first_batch + num_batches, reason=reason)
         try:
-            self.store.finish(self.run, self.number, end)
+            self.store.finish(self.run, self.recorded.number, end)
         except DatapipeError as error:
             warnings.warn(
                 f"the end of run {self.run} at batch {end.next_batch} can't be recorded: {error}. "
@@ -46,70 +51,72 @@ class OpenSegment:
             )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class RunWriter:
     """Writes the record of one run; on one process of the job."""
 
-    run: str
-    places: tuple[RunStore, ...]
-    "Where the record may be; the first that can be written is taken for a new one."
-    named: tuple[NamedDataset, ...]
-    split: str
+    def __init__(self, run: str, *, places: Sequence[RunStore]) -> None:
+        """Takes the run's name and where its record may be: the first that can be written.
 
-    def __post_init__(self) -> None:
-        """Raises UsageError for a name that can't be one."""
-        check_run_name(self.run)
+        Raises:
+            UsageError: a name that can't be one.
+        """
+        self.run, self.places = check_run_name(run), tuple(places)
+        self._noted: tuple[RecordedSegment, int] | None = None
+        self._next_note_seconds = 0.0
 
-    def begin(
-        self,
-        segment: Segment,
-        *,
-        spec: OrderSpec,
-        parts: tuple[SourceParts, ...],
-        end_sample: int | None,
-        last: Last,
-        may_follow: bool,
-    ) -> OpenSegment:
+    def begin(self, plan: StreamPlan, *, first_sample: int, may_follow: bool) -> OpenSegment:
         """Stores a segment behind those that the run has; first batch and step follow from them.
 
         Args:
-            segment: its batch and world size, and the sample number at which it starts.
-            spec: the order it is delivered in.
-            parts: what the spec's sources are made of.
-            end_sample: where the stream ends.
-            last: what becomes of a last, partial batch.
+            plan: the stream.
+            first_sample: the sample number at which the segment begins.
             may_follow: whether the stream resumes this run; else the run must be new.
 
         Raises:
-            UsageError: the run exists, and the stream doesn't resume it.
+            UsageError: the run exists, and the stream doesn't resume it; or no place can be
+                written.
             StateError: the run has no batch that begins at this sample number.
+            DamagedError: the run's record can't be read.
+            DatasetError: it can't be read or written.
+            SpaceError: its disk is full.
         """
-        spec_bytes = spec.to_bytes()
-        store, earlier = self._place(spec_bytes)
+        spec = plan.spec.to_bytes()
+        store, earlier = self._place(spec)
         if earlier and not may_follow:
             raise self._exists(store, len(earlier))
-        placed = self._placed(segment, store, earlier)
-        record = RunSegment(
-            spec=store.put_spec(spec_bytes),
-            sources=parts,
-            datasets=tuple(_use(item) for item in self.named),
-            split=self.split,
-            first_batch=placed.first_batch,
-            first_step=placed.first_step,
-            first_sample=placed.first_sample,
-            global_batch_size=placed.global_batch_size,
-            dp_world_size=placed.dp_world_size,
-            batches_per_step=placed.batches_per_step,
-            end_sample=end_sample,
-            last=last,
-            started_seconds=time.time(),
-        )
+        placed = self._placed(plan.segment(first_sample), store, earlier)
+        record = _record(plan, placed, spec=store.put_spec(spec))
         store.append(self.run, record, number=len(earlier))
-        return OpenSegment(store=store, run=self.run, number=len(earlier), segment=placed)
+        recorded = RecordedSegment(place=self.places.index(store), number=len(earlier))
+        return OpenSegment(store=store, run=self.run, segment=placed, recorded=recorded)
 
-    def _place(self, spec: bytes) -> tuple[RunStore, list[RunSegment]]:
+    def note(self, segment: RecordedSegment, *, next_sample: int) -> None:
+        """Stores that a segment was delivered up to a sample number, unless that costs too much.
+
+        What was noted stays a lower bound. Where storing fails it warns: a state must be saved all
+        the same.
+        """
+        begun = time.monotonic()
+        known = self._noted[1] if self._noted and self._noted[0] == segment else 0
+        if next_sample <= known or begun < self._next_note_seconds:
+            return
+        store, progress = self.places[segment.place], SegmentProgress(next_sample=next_sample)
+        try:
+            store.note(self.run, segment.number, progress)
+        except DatapipeError as error:
+            warnings.warn(
+                f"that run {self.run} came to sample {next_sample} can't be recorded: {error}. If "
+                "it is killed, lineage won't know that this was delivered",
+                UserWarning,
+                stacklevel=3,
+            )
+        self._noted = (segment, next_sample)
+        now = time.monotonic()
+        self._next_note_seconds = now + (now - begun) / _PROGRESS_SHARE
+
+    def _place(self, spec: bytes) -> tuple[RunStore, list[SegmentFiles]]:
         for store in self.places:
-            if earlier := store.segments(self.run):
+            if earlier := store.read(self.run):
                 return store, earlier
         for store in self.places:
             if store.is_writable(spec):
@@ -128,7 +135,9 @@ class RunWriter:
             "answer; give `runs=` a place that this user may write, or leave `run` out"
         )
 
-    def _placed(self, segment: Segment, store: RunStore, earlier: Sequence[RunSegment]) -> Segment:
+    def _placed(
+        self, segment: Segment, store: RunStore, earlier: Sequence[SegmentFiles]
+    ) -> Segment:
         if not earlier:
             return segment
         place = _history(store, self.run, earlier).place_of(segment.first_sample)
@@ -158,7 +167,12 @@ class RunWriter:
 
 
 def find_spec(places: Sequence[RunStore], digest: str) -> OrderSpec | None:
-    """Returns the spec of a digest from the first place that has it, None where none has."""
+    """Returns the spec of a digest from the first place that has it, None where none has.
+
+    Raises:
+        DamagedError: it isn't what its digest says.
+        DatasetError: a place can't be read.
+    """
     for store in places:
         data = store.spec(digest)
         if data is not None:
@@ -166,19 +180,42 @@ def find_spec(places: Sequence[RunStore], digest: str) -> OrderSpec | None:
     return None
 
 
-def _history(store: RunStore, run: str, records: Sequence[RunSegment]) -> History:
+def _history(store: RunStore, run: str, earlier: Sequence[SegmentFiles]) -> History:
     planned = []
-    for number, record in enumerate(records):
-        spec = find_spec([store], record.spec)
+    for files in earlier:
+        spec = find_spec([store], files.record.spec)
         if spec is None:
             raise StateError(
-                f"the spec {record.spec[:16]} of run {run} is missing in {store.place}: where the "
-                "run was can't be known; restore it, or give `run=` a new name"
+                f"the spec {files.record.spec[:16]} of run {run} is missing in {store.place}: "
+                "where the run was can't be known; restore it, or give `run=` a new name"
             )
-        end = store.end(run, number)
-        next_batch = None if end is None else end.next_batch
-        planned.append(Planned.of(record, spec=spec, next_batch=next_batch))
+        planned.append(
+            Planned.of(
+                files.record,
+                spec=spec,
+                next_batch=files.next_batch,
+                saved_sample=files.saved_sample,
+            )
+        )
     return History(planned)
+
+
+def _record(plan: StreamPlan, segment: Segment, *, spec: str) -> RunSegment:
+    return RunSegment(
+        spec=spec,
+        sources=tuple(plan.index.parts),
+        datasets=tuple(_use(item) for item in plan.named),
+        split=plan.options.split,
+        first_batch=segment.first_batch,
+        first_step=segment.first_step,
+        first_sample=segment.first_sample,
+        global_batch_size=segment.global_batch_size,
+        dp_world_size=segment.dp_world_size,
+        batches_per_step=segment.batches_per_step,
+        end_sample=plan.end,
+        last=plan.options.last,
+        started_seconds=time.time(),
+    )
 
 
 def _use(item: NamedDataset) -> DatasetUse:

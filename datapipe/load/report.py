@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from datapipe.load.ranks import Ranks
-from datapipe.order import Order, Segment
+from datapipe.load.plan import StreamPlan
 
 __all__ = ["SourceReport", "StreamReport", "make_report"]
 
@@ -51,17 +50,9 @@ class StreamReport:
         return {**asdict(self), "sources": [asdict(source) for source in self.sources]}
 
 
-def make_report(
-    order: Order,
-    *,
-    ranks: Ranks,
-    segment: Segment,
-    num_samples: int | None,
-    next_sample: int,
-    blocks_checked: int,
-) -> StreamReport:
+def make_report(plan: StreamPlan, *, next_sample: int, blocks_checked: int) -> StreamReport:
     """Returns the report of a stream that stands at `next_sample`."""
-    spec = order.spec
+    order, spec, ranks = plan.order, plan.spec, plan.ranks
     drawn = order.drawn_before(next_sample) if next_sample else np.zeros(len(spec.sources), int)
     sources = tuple(
         SourceReport(
@@ -79,11 +70,11 @@ def make_report(
         seed=spec.seed,
         lanes=spec.lanes,
         window_shards=spec.window_shards,
-        global_batch_size=segment.global_batch_size,
+        global_batch_size=plan.segment().global_batch_size,
         dp_rank=ranks.dp_rank,
         dp_world_size=ranks.dp_world_size,
         ranks_from=ranks.found_in,
-        num_samples=num_samples,
+        num_samples=plan.num_samples,
         next_sample=next_sample,
         blocks_checked=blocks_checked,
         sources=sources,

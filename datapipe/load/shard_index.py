@@ -20,6 +20,7 @@ class ShardIndex:
     """
 
     def __init__(self, parts: Sequence[SourceParts], *, datasets: Sequence[Dataset]) -> None:
+        """Raises DamagedError or DatasetError where a dataset's shard tables can't be read."""
         self.datasets, self.parts = list(datasets), list(parts)
         counts = [part.num_shards for part in parts]
         self.first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

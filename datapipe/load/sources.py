@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -9,12 +10,16 @@ from pathlib import PurePosixPath
 from datapipe.dataset import Dataset, SourceSummary, canonical_json, open_dataset, sha256_hex
 from datapipe.dataset.parts import Part, SourceParts
 from datapipe.errors import TokenizerMismatchError, UsageError
+from datapipe.load.arguments import check_place, check_text, nearest
 from datapipe.order import OrderSource, Phase
 
 __all__ = ["Data", "NamedDataset", "StreamSources", "choose_sources", "open_data"]
 
-Data = Dataset | str | Sequence[Dataset | str] | Mapping[str, Dataset | str]
-"""A dataset or its URL, a list of them, or name -> dataset."""
+Place = Dataset | str | os.PathLike[str]
+"""A dataset, or its URL or path."""
+
+Data = Place | Sequence[Place] | Mapping[str, Place]
+"""A dataset or its URL or path, a list of them, or name -> dataset."""
 
 _SPLIT_MARK = "@"
 _TRAIN = "train"
@@ -46,17 +51,22 @@ def open_data(data: Data) -> list[NamedDataset]:
     """Returns the datasets of a stream, opened, in the order given.
 
     Raises:
-        UsageError: none, or two of one name.
+        UsageError: none, two of one name, or something else than datasets.
+        UnknownReferenceError: a dataset or version that isn't there.
+        DatasetError: one that can't be opened.
         TokenizerMismatchError: their token ids don't mean the same.
     """
     if isinstance(data, Mapping):
-        named = [NamedDataset(name=name, dataset=_opened(item)) for name, item in data.items()]
-    elif isinstance(data, Dataset | str):
-        named = [NamedDataset(name=None, dataset=_opened(data))]
-    else:
+        named = [
+            NamedDataset(name=check_text("a name in data", name), dataset=_opened(item))
+            for name, item in data.items()
+        ]
+    elif isinstance(data, Sequence) and not isinstance(data, str | bytes):
         opened = [_opened(item) for item in data]
         names = [None] if len(opened) == 1 else [PurePosixPath(ds.url).name for ds in opened]
         named = [NamedDataset(name=n, dataset=ds) for n, ds in zip(names, opened, strict=True)]
+    else:
+        named = [NamedDataset(name=None, dataset=_opened(data))]
     _check_names(named)
     _check_tokenizers(named)
     return named
@@ -66,7 +76,7 @@ def choose_sources(
     named: Sequence[NamedDataset],
     *,
     split: str,
-    mixture: Mapping[str, float] | Sequence[Phase] | None,
+    phases: tuple[Phase, ...] | None,
 ) -> StreamSources:
     """Returns the sources that a stream reads.
 
@@ -80,10 +90,9 @@ def choose_sources(
         UsageError: a split or source that isn't there.
     """
     found = _sources_of_split(named, split)
-    if mixture is None:
+    if phases is None:
         source, parts = _one_source(found, split)
         return StreamSources(spec=(source,), parts=(parts,), phases=())
-    phases = _phases(mixture)
     by_name = {name: (summary, part) for name, summary, part in found}
     names = _names_in_order(phases)
     _check_known(names, by_name, named, split)
@@ -142,16 +151,6 @@ def _order_source(name: str, summary: SourceSummary) -> OrderSource:
     return OrderSource(name=name, order_digest=summary.order_digest, shards_to=summary.num_shards)
 
 
-def _phases(mixture: Mapping[str, float] | Sequence[Phase]) -> tuple[Phase, ...]:
-    phases = (Phase(0, mixture),) if isinstance(mixture, Mapping) else tuple(mixture)
-    if not phases:
-        raise UsageError(
-            "mixture has no phase: nothing could be drawn; give weights by source, or None to "
-            "read all sources in proportion to their size"
-        )
-    return phases
-
-
 def _names_in_order(phases: Iterable[Phase]) -> list[str]:
     names: dict[str, None] = {}
     for phase in phases:
@@ -171,12 +170,15 @@ def _check_known(
             why = f"it isn't in split {split!r}" if name in every else "there is no such source"
             raise UsageError(
                 f"the mixture names {name}: {why}; nothing could be drawn from it; the sources of "
-                f"the split are {', '.join(known)}"
+                f"the split are {', '.join(known)}{nearest(name, known)}"
             )
 
 
-def _opened(item: Dataset | str) -> Dataset:
-    return open_dataset(item) if isinstance(item, str) else item
+def _opened(item: object) -> Dataset:
+    if isinstance(item, Dataset):
+        return item
+    what = "a dataset, its URL or path, a list of them, or {name: dataset}"
+    return open_dataset(check_place("data", item, what=what))
 
 
 def _check_names(named: Sequence[NamedDataset]) -> None:

@@ -52,6 +52,9 @@ def adopt_skips(
     The same ranges are rounded otherwise at another batch size, but what was skipped stays so.
     Where the ranges asked for aren't those that the earlier spec rounded, the spec is returned as
     it is.
+
+    Raises:
+        OrderError: skips that can't be.
     """
     below = [(first, min(end, before)) for first, end in asked if first < min(end, before)]
     was = [(first, min(end, before)) for first, end in earlier.skips if first < before]

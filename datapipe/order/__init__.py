@@ -31,18 +31,30 @@ from datapipe.order.history import History, Planned, Stretch
 from datapipe.order.locate import Order, Places
 from datapipe.order.mixture import MAX_SAMPLE, ROUND_DRAWS
 from datapipe.order.planner import ShardUse, hot_set_bytes, lanes_of_ranks, nodes_per_lane, plan
-from datapipe.order.samples import Tail, TokenRuns, num_samples
-from datapipe.order.segment import Batches, Last, Segment
+from datapipe.order.samples import TAILS, Tail, TokenRuns, num_samples
+from datapipe.order.segment import LASTS, Batches, Last, Segment
 from datapipe.order.skips import Delivered, rounded_skips
 from datapipe.order.slots import lane_major, rank_slots
-from datapipe.order.spec import SPEC_VERSION, OrderSource, OrderSpec, Phase, resolve_lanes
+from datapipe.order.spec import (
+    MAX_JSON_INTEGER,
+    MAX_LANES,
+    SPEC_VERSION,
+    OrderSource,
+    OrderSpec,
+    Phase,
+    resolve_lanes,
+)
 from datapipe.order.state import STATE_VERSION, State, accept_state, first_difference
 
 __all__ = [
+    "LASTS",
+    "MAX_JSON_INTEGER",
+    "MAX_LANES",
     "MAX_SAMPLE",
     "ROUND_DRAWS",
     "SPEC_VERSION",
     "STATE_VERSION",
+    "TAILS",
     "Batches",
     "Delivered",
     "History",

@@ -2,7 +2,7 @@
 
 A later segment takes the place of earlier ones from its first batch on, so each segment counts for
 one stretch of batches. Where a run was resumed, every batch before was delivered: the state that
-it resumed from says so.
+it resumed from says so, as does a state that was noted when it was saved.
 """
 
 from __future__ import annotations
@@ -65,10 +65,23 @@ class Planned:
     last: Last = "drop"
     next_batch: int | None = None
     "One after the last batch delivered; None: not known, it runs still or was killed."
+    saved_sample: int | None = None
+    "next_sample of a state of the segment: what ends at or below it was delivered."
 
     @classmethod
-    def of(cls, record: SegmentRecord, *, spec: OrderSpec, next_batch: int | None) -> Planned:
-        """Returns what a run record says of a segment."""
+    def of(
+        cls,
+        record: SegmentRecord,
+        *,
+        spec: OrderSpec,
+        next_batch: int | None,
+        saved_sample: int | None,
+    ) -> Planned:
+        """Returns what a run record says of a segment.
+
+        Raises:
+            OrderError: it can't be a segment.
+        """
         segment = Segment(
             global_batch_size=record.global_batch_size,
             dp_world_size=record.dp_world_size,
@@ -83,11 +96,24 @@ class Planned:
             end_sample=record.end_sample,
             last=record.last,
             next_batch=next_batch,
+            saved_sample=saved_sample,
         )
 
     def batches(self) -> Batches:
         """Returns the segment's batches."""
         return Batches(self.segment, spec=self.spec, end_sample=self.end_sample, last=self.last)
+
+    def batch_at(self, sample: int) -> tuple[int, bool]:
+        """Returns the batch that has, or would have, a sample number, and whether it begins there.
+
+        So every earlier batch of the segment ends at or below the number. Numbers are from
+        first_sample on.
+        """
+        delivered = Delivered(self.spec.skips)
+        count = int(delivered.before(sample) - delivered.before(self.segment.first_sample))
+        index, rest = divmod(count, self.segment.global_batch_size)
+        is_filled = rest > 0 and self.last == "repeat" and sample == self.end_sample
+        return self.segment.first_batch + index + is_filled, rest == 0 or is_filled
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,11 +185,9 @@ def _stretch(planned: Planned, *, index: int, taken: int | None) -> Stretch:
     ends = [None if num is None else first + num, planned.next_batch, taken]
     known = [end for end in ends if end is not None]
     end = min(known) if known else None
-    certain = first
-    if planned.next_batch is not None:
-        certain = planned.next_batch
-    if taken is not None:
-        certain = max(certain, taken)
+    # A resume proves what was before it, as do the recorded end and a state that was saved.
+    proofs = [planned.next_batch, taken, _saved_batch(planned)]
+    certain = max([first, *(proof for proof in proofs if proof is not None)])
     return Stretch(
         index=index,
         batches=batches,
@@ -173,17 +197,16 @@ def _stretch(planned: Planned, *, index: int, taken: int | None) -> Stretch:
     )
 
 
+def _saved_batch(planned: Planned) -> int | None:
+    sample = planned.saved_sample
+    if sample is None or sample < planned.segment.first_sample:
+        return None
+    return planned.batch_at(sample)[0]
+
+
 def _batch_at(stretch: Stretch, planned: Planned, next_sample: int) -> int | None:
     """Returns the batch that begins at a sample number, None where none does in the stretch."""
-    segment, delivered = planned.segment, Delivered(planned.spec.skips)
-    if next_sample < segment.first_sample:
+    if next_sample < planned.segment.first_sample:
         return None
-    count = int(delivered.before(next_sample) - delivered.before(segment.first_sample))
-    index, rest = divmod(count, segment.global_batch_size)
-    if rest:
-        is_end = planned.last == "repeat" and next_sample == planned.end_sample
-        if not is_end:
-            return None
-        index += 1
-    batch = segment.first_batch + index
-    return batch if stretch.end is None or batch <= stretch.end else None
+    batch, begins = planned.batch_at(next_sample)
+    return batch if begins and (stretch.end is None or batch <= stretch.end) else None

@@ -54,7 +54,11 @@ class Order:
     """The sample order of a spec: pure, invertible, safe for threads, processes and pickling."""
 
     def __init__(self, spec: OrderSpec, num_tokens: Sequence[Int64s]) -> None:
-        """Takes the token counts of exactly the spec's shards by source; `open` is for callers."""
+        """Takes the token counts of exactly the spec's shards by source; `open` is for callers.
+
+        Raises:
+            OrderError: a source without samples, or a weight too small to be drawn.
+        """
         self.spec = spec
         self._num_tokens = list(num_tokens)
         self.mixture = Mixture(spec)

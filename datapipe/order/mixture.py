@@ -36,6 +36,7 @@ class Mixture:
     """The draws of all lanes over all phases of a spec; immutable and safe for threads."""
 
     def __init__(self, spec: OrderSpec) -> None:
+        """Raises OrderError for a positive weight too small for one draw a round."""
         self._seed, self._lanes, self._num_sources = spec.seed, spec.lanes, len(spec.sources)
         names = [source.name for source in spec.sources]
         self._counts = [round_counts(phase, names=names) for phase in spec.phases]

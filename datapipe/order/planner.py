@@ -61,6 +61,9 @@ def plan(
         ranks: data-parallel ranks of the node.
         from_sample: uses before it are over; None: the segment's first sample.
         until_sample: uses from it on are left out (the stream's end).
+
+    Raises:
+        OrderError: no ranks, or ranks that the segment hasn't.
     """
     start = segment.first_sample if from_sample is None else from_sample
     until = MAX_SAMPLE if until_sample is None else until_sample

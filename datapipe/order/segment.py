@@ -20,9 +20,10 @@ from datapipe.order.skips import Delivered
 from datapipe.order.slots import check_divisible, lane_major, rank_slots, slot_of
 from datapipe.order.spec import OrderSpec
 
-__all__ = ["Batches", "Last", "Segment"]
+__all__ = ["LASTS", "Batches", "Last", "Segment"]
 
 Last = Literal["drop", "repeat"]
+LASTS: tuple[Last, ...] = ("drop", "repeat")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,12 +158,20 @@ class Batches:
         return samples[:, dp_rank * per_rank : (dp_rank + 1) * per_rank], ends
 
     def rank_samples(self, batch: int, *, dp_rank: int) -> Int64s:
-        """Returns the sample numbers of one rank's rows of a batch: int64 [B / R]."""
+        """Returns the sample numbers of one rank's rows of a batch: int64 [B / R].
+
+        Raises:
+            OrderError: the batch lies outside the segment, or there is no such rank.
+        """
         size = self.segment.dp_world_size
         return rank_slots(self.samples(batch), dp_rank=dp_rank, dp_world_size=size)
 
     def sample_end(self, batch: int) -> int:
-        """Returns next_sample after a batch: where a state saved behind it goes on."""
+        """Returns next_sample after a batch: where a state saved behind it goes on.
+
+        Raises:
+            OrderError: the batch lies outside the segment.
+        """
         last = self._counts_from(batch) + self._size - 1
         if self._end is not None and last >= self._end:
             assert self.end_sample is not None
@@ -170,7 +179,11 @@ class Batches:
         return int(self._delivered.nth(last)) + 1
 
     def fill(self, batch: int) -> Int64s:
-        """Returns the sample numbers that a last batch repeats from the start, ascending."""
+        """Returns the sample numbers that a last batch repeats from the start, ascending.
+
+        Raises:
+            OrderError: the batch lies outside the segment.
+        """
         first = self._counts_from(batch)
         if self._end is None or first + self._size <= self._end:
             return np.empty(0, dtype=np.int64)

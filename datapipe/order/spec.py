@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 import rfc8785
@@ -93,7 +95,13 @@ class Phase:
 
     def __post_init__(self) -> None:
         """Raises OrderError for a weight that is no finite number >= 0, or no positive one."""
+        object.__setattr__(self, "from_sample", _plain_int(self.from_sample))
         _check_int("from_sample of a phase", self.from_sample, least=0)
+        if not isinstance(self.weights, Mapping):
+            raise OrderError(
+                f"the weights of the phase from sample {self.from_sample} are {self.weights!r}: "
+                "give {source: weight}"
+            )
         weights = {name: _checked_weight(name, value) for name, value in self.weights.items()}
         if not any(weights.values()):
             raise OrderError(
@@ -210,6 +218,9 @@ def resolve_lanes(num_shards: Sequence[int], *, window_shards: int) -> int:
     Args:
         num_shards: number of shards of each source.
         window_shards: W.
+
+    Raises:
+        OrderError: no sources.
     """
     if not num_shards:
         raise OrderError("an order without sources has no lanes: name at least one source")
@@ -334,6 +345,16 @@ def _check_int(what: str, value: object, *, least: int, most: int = MAX_JSON_INT
         raise OrderError(f"{what} is {value!r}: it is an integer from {least} to {most}")
 
 
+def _plain_int(value: Any) -> Any:
+    """Returns an integer of NumPy or torch as Python's, anything else as it is."""
+    if isinstance(value, int):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        return value
+
+
 def _check_text(what: str, value: object) -> None:
     if not isinstance(value, str) or not value:
         raise OrderError(f"{what} is {value!r}: it is a text of at least one character")
@@ -344,12 +365,9 @@ def _check_digest(what: str, value: object) -> None:
         raise OrderError(f"{what} is {value!r}: it is a SHA-256 of 64 lower-case hex digits")
 
 
-def _checked_weight(name: str, value: object) -> float:
-    if (
-        not isinstance(value, int | float)
-        or isinstance(value, bool)
-        or not math.isfinite(value)
-        or value < 0
-    ):
+def _checked_weight(name: str, value: Any) -> float:
+    _check_text("name of a source in a phase", name)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value < 0:
         raise OrderError(f"the weight of {name} is {value!r}: it is a finite number, 0 or more")
     return float(value)

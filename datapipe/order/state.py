@@ -6,18 +6,24 @@ so weights, skips and added sources can be changed from there on, and nothing is
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from datapipe.errors import StateError
 from datapipe.order.mixture import round_counts
-from datapipe.order.spec import OrderSpec
+from datapipe.order.spec import MAX_JSON_INTEGER, OrderSpec
 
 __all__ = ["STATE_VERSION", "State", "accept_state", "first_difference"]
 
 STATE_VERSION = 1
 """Version of the state's JSON."""
+
+_KEYS = {"version", "spec_digest", "next_sample"}
+
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,22 +49,38 @@ class State:
         """Returns the state of its JSON values.
 
         Raises:
-            StateError: another version, a missing or unknown key, a wrong value.
+            StateError: no mapping, another version, a missing or unknown key, a wrong value.
         """
-        if value.get("version") != STATE_VERSION:
+        if not isinstance(value, Mapping):
+            raise _no_state(f"{type(value).__name__} {str(value)[:80]!r}")
+        version = value.get("version")
+        if type(version) is not int or version != STATE_VERSION:
             raise StateError(
-                f"the state has version {value.get('version')!r} and this program reads version "
-                f"{STATE_VERSION}: it can't be resumed; use the datapipe release that saved it"
+                f"the state has version {version!r} and this program reads version "
+                f"{STATE_VERSION}: it can't be resumed; pass what `state_dict()` returned, and use "
+                "the datapipe release that saved it"
             )
-        digest, sample = value.get("spec_digest"), value.get("next_sample")
-        keys_known = set(value) == {"version", "spec_digest", "next_sample"}
-        is_number = isinstance(sample, int) and not isinstance(sample, bool) and sample >= 0
-        if not keys_known or not isinstance(digest, str) or not is_number:
-            raise StateError(
-                f"{dict(value)!r} is no state of a stream: it has a spec_digest (text) and a "
-                "next_sample (integer from 0); pass what `state_dict()` returned, unchanged"
-            )
-        return State(spec_digest=digest, next_sample=int(value["next_sample"]))
+        wrong = sorted({str(key) for key in value} ^ _KEYS)
+        if wrong:
+            raise _no_state(f"{'one without' if wrong[0] in _KEYS else 'one with'} {wrong[0]!r}")
+        digest, sample = value["spec_digest"], value["next_sample"]
+        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+            raise _no_state(f"spec_digest={digest!r}")
+        try:
+            number = -1 if isinstance(sample, bool) else operator.index(sample)
+        except TypeError:
+            number = -1
+        if not 0 <= number <= MAX_JSON_INTEGER:
+            raise _no_state(f"next_sample={sample!r}")
+        return State(spec_digest=digest, next_sample=number)
+
+
+def _no_state(what: str) -> StateError:
+    return StateError(
+        f"{what} is no state of a stream: it has a version, a spec_digest (64 hex digits) and a "
+        f"next_sample (0 to {MAX_JSON_INTEGER}), nothing else; pass what `state_dict()` returned, "
+        "unchanged"
+    )
 
 
 def accept_state(
@@ -83,13 +105,7 @@ def accept_state(
     if state.spec_digest == spec.digest:
         return state.next_sample
     if earlier is None:
-        raise StateError(
-            f"the state belongs to the order {state.spec_digest[:16]}, this stream has the order "
-            f"{spec.digest[:16]}, and the earlier spec wasn't found in "
-            f"{', '.join(searched) or 'any place'}: whether they agree below sample "
-            f"{state.next_sample} can't be known; name the place of its run records (`runs=`), or "
-            "open the stream with the earlier settings"
-        )
+        raise _unread(state, spec, searched)
     if earlier.digest != state.spec_digest:
         raise StateError(
             f"the spec read for the state has the digest {earlier.digest[:16]} and the state says "
@@ -105,11 +121,29 @@ def accept_state(
     return state.next_sample
 
 
+def _unread(state: State, spec: OrderSpec, searched: Sequence[str]) -> StateError:
+    skips = (
+        " The skips of this stream are rounded to whole global batches, so at another batch size "
+        f"or world size they are other ones (now {_shown(list(spec.skips))}): only the earlier "
+        "spec says which samples were skipped."
+    )
+    return StateError(
+        f"the state belongs to the order {state.spec_digest[:16]}, this stream has the order "
+        f"{spec.digest[:16]}, and the earlier spec wasn't found in "
+        f"{', '.join(searched) or 'any place'}: whether they agree below sample "
+        f"{state.next_sample} can't be known.{skips if spec.skips else ''} Name the place of its "
+        "run records (`runs=`), or open the stream with the earlier settings"
+    )
+
+
 def first_difference(earlier: OrderSpec, later: OrderSpec, *, before: int) -> str | None:
     """Returns what first makes two orders differ below a sample number; None if nothing does.
 
     seq_len, seed, lanes, window_shards and tail must always be equal. Masks may differ, and so
     may sources that are not drawn below the number, phases from it on, and skips from it on.
+
+    Raises:
+        OrderError: a phase of either gives a source too little for one draw a round.
     """
     return next(_differences(earlier, later, before), None)
 

@@ -11,6 +11,7 @@ from datapipe.dataset import layout
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.verify.chain import check_chain
 from datapipe.dataset.verify.report import Findings, VerifyReport
+from datapipe.dataset.verify.runs import check_references, check_runs
 from datapipe.dataset.verify.shards import check_shard
 from datapipe.dataset.verify.tables import check_manifest, check_tables, check_tokenizer
 from datapipe.observe import NO_PROGRESS, Progress
@@ -31,6 +32,8 @@ def verify_dataset(
 ) -> VerifyReport:
     """Checks everything that a version consists of; reports damage and doesn't raise for it.
 
+    Tags, holds and run records are of the whole dataset, and are checked with any version.
+
     Args:
         dataset: the version.
         sample: fraction of the shards whose tokens and docmaps are read, 0..1, chosen by digest;
@@ -48,6 +51,8 @@ def verify_dataset(
     check_manifest(findings, dataset)
     check_tables(findings, dataset)
     check_tokenizer(findings, dataset)
+    check_references(findings)
+    check_runs(findings, dataset.repository)
     path = layout.manifest_path(dataset.manifest_sha256)
     with findings.attempt(path):
         _check_shards(findings, dataset, sample=sample, progress=progress, workers=workers)

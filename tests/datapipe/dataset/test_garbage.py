@@ -26,7 +26,8 @@ from datapipe.dataset import (
 from datapipe.dataset.deletion import Deletion, await_deletions, write_deletion
 from datapipe.dataset.keep import drop_hold
 from datapipe.dataset.parts import Part, SourceParts
-from datapipe.dataset.runs import DatasetUse, RunSegment, RunStore
+from datapipe.dataset.run_records import DatasetUse, RunSegment
+from datapipe.dataset.runs import RunStore
 from datapipe.dataset.transaction import store_seconds
 from datapipe.errors import DamagedError, UnknownReferenceError, UsageError
 from datapipe.testing import commit_small, small_draft
@@ -189,7 +190,7 @@ def read_by_run(repo: Repository, version: int, place: RunStore) -> None:
     )
     part = Part(dataset=0, source="web", num_shards=1)
     segment = RunSegment(
-        spec="0" * 64,
+        spec=place.put_spec(b"{}"),
         sources=(SourceParts(name="web", parts=(part,)),),
         datasets=(use,),
         split="train",

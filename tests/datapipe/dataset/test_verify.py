@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from datapipe.dataset import Dataset, Repository, ShardRecord, layout, verify_dataset
+from datapipe.dataset import Dataset, Repository, ShardRecord, layout, set_tag, verify_dataset
 from datapipe.dataset.shards import Tokens
 from datapipe.testing import commit_small, small_docmap, small_draft, small_tokens
 from tiering.errors import StoreError
@@ -313,3 +313,34 @@ def test_tokens_are_read_in_blocks_of_whole_ids(repo: Repository) -> None:
     assert np.count_nonzero(tokens == 0) == 2
     commit_small(repo, small_draft(repo, {"web": [lengths]}))
     assert verify_dataset(repo.open()).problems == []
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        pytest.param({}, None, id="sound"),
+        pytest.param({"moves": 7}, "isn't what a tag has there", id="no moves"),
+        pytest.param({"manifest": "0" * 64}, "the manifest of version 1 is 0000", id="other"),
+        pytest.param({"version": 9}, "00000000000000000009.json is missing", id="no version"),
+    ],
+)
+def test_a_damaged_tag_is_named(dataset: Dataset, change: dict[str, Any], match: str) -> None:
+    set_tag(dataset, "prod", author="ada", reason="", time_seconds=1.0)
+    path = Path(dataset.url) / "_refs/tags/prod.json"
+    tag = msgspec.json.decode(path.read_bytes())
+    if "moves" in change:
+        tag.update(change)
+    else:
+        tag["moves"][0].update(change)
+    path.write_bytes(msgspec.json.encode(tag))
+    problems = verify_dataset(dataset).problems
+    assert [match in problem for problem in problems] == [True] * bool(match)
+
+
+@pytest.mark.parametrize("name", ["holds/00000000000000000001.json", "retired.json"])
+def test_damaged_holds_and_retirements_are_named(dataset: Dataset, name: str) -> None:
+    path = Path(dataset.url) / "_refs" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b'{"format":1}')
+    (problem,) = verify_dataset(dataset).problems
+    assert f"_refs/{name}" in problem

@@ -82,7 +82,9 @@ def test_a_record_id_of_several_documents_is_ambiguous(tmp_path: Path) -> None:
     repository = Repository(str(tmp_path / "small"))
     repository.create()
     commit_small(repository, small_draft(repository, {"web": [[3, 4]], "books": [[9, 2]]}))
-    with pytest.raises(UnknownReferenceError, match=r"2 documents have the record id r1: .*books"):
+    with pytest.raises(
+        UnknownReferenceError, match=r"several documents have the record id r1: .*books"
+    ):
         read_documents(repository.open(), doc="r1")
 
 

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from datapipe.dataset import Dataset
-from datapipe.errors import UnknownReferenceError
+from datapipe.dataset.runs import RunStore
+from datapipe.errors import DamagedError, UnknownReferenceError
 from datapipe.lineage import documents_of_batch, documents_of_step, steps_of_document
 from datapipe.load import Phase, TokenStream
 from datapipe.testing import make_dataset, read_shard
@@ -176,6 +178,15 @@ def test_after_a_kill_all_is_planned_and_nothing_certain(own: Dataset) -> None:
     assert {item.delivered for item in seen} == {None}
 
 
+def test_after_a_kill_what_a_saved_state_says_is_certain(own: Dataset) -> None:
+    made = stream(own)
+    for batch in itertools.islice(iter(made), 5):
+        made.state_dict(after=batch) if batch["sample_end"] == 12 else None
+    (Path(own.url) / "_runs/r/ends/00000000.json").unlink()
+    certain = [documents_of_batch(own, run="r", batch=number).delivered for number in range(5)]
+    assert certain == [True, True, True, None, None]
+
+
 def test_a_resume_makes_what_came_before_certain(own: Dataset) -> None:
     made = kill(own)
     made.load_state_dict({**made.state_dict(), "next_sample": 16})
@@ -290,6 +301,22 @@ def test_a_document_of_two_datasets_is_found_in_both(own: Dataset, tmp_path: Pat
     assert labels == {"a/crawl", "b/crawl"}
 
 
+def test_a_document_is_found_in_every_version_that_a_run_read(own: Dataset, tmp_path: Path) -> None:
+    make_dataset(own.url, {"crawl": [[[7] * 30 + [0]]]})
+    runs, data = str(tmp_path / "records"), {"old": f"{own.url}@1", "new": f"{own.url}@2"}
+    list(stream(data, runs=runs))
+    labels = {}
+    for document in ("crawl-2-3", "crawl-5-0"):
+        seen = steps_of_document(own, document, run="r", runs=runs).seen
+        labels[document] = {
+            sample.source
+            for item in seen
+            for sample in documents_of_batch(own, run="r", batch=item.batch, runs=runs).samples
+            if (sample.rank, sample.row) == (item.rank, item.row)
+        }
+    assert labels == {"crawl-2-3": {"old/crawl", "new/crawl"}, "crawl-5-0": {"new/crawl"}}
+
+
 def test_answers_are_json_with_literal_keys(own: Dataset) -> None:
     take(own, 2)
     batch = json.loads(json.dumps(documents_of_batch(own, run="r", batch=1).to_json()))
@@ -312,3 +339,44 @@ def test_answers_are_json_with_literal_keys(own: Dataset) -> None:
     assert set(steps["seen"][0]) == {
         *("step", "batch", "rank", "row", "sample", "epoch", "tokens", "delivered"),
     }
+
+
+# -- damaged records
+
+
+@pytest.mark.parametrize("folder", ["segments", "progress", "ends"])
+@pytest.mark.parametrize("data", [b"", b"{}", b'{"format":1,"sources":[{"dataset":7}]}'])
+def test_a_damaged_record_is_refused_in_one_line(own: Dataset, folder: str, data: bytes) -> None:
+    made = stream(own)
+    for batch in itertools.islice(iter(made), 2):
+        made.state_dict(after=batch)
+    (Path(own.url) / f"_runs/r/{folder}/00000000.json").write_bytes(data)
+    for ask in (
+        lambda: documents_of_batch(own, run="r", batch=0),
+        lambda: steps_of_document(own, "crawl-2-3", run="r"),
+    ):
+        with pytest.raises(DamagedError, match=f"_runs/r/{folder}/00000000.json") as raised:
+            ask()
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        pytest.param({"source": "crawls"}, "has no source crawls", id="source"),
+        pytest.param({"num_shards": 99}, "other shards than its spec", id="more shards"),
+        pytest.param({"num_shards": 2}, "other shards than its spec", id="fewer shards"),
+    ],
+)
+def test_a_record_that_contradicts_the_dataset_is_damaged(
+    own: Dataset, change: dict[str, Any], match: str
+) -> None:
+    list(stream(own, split="train"))
+    store = RunStore.of(own.repository)
+    (segment,) = store.segments("r")
+    (source,) = segment.sources
+    parts = (msgspec.structs.replace(source.parts[0], **change), *source.parts[1:])
+    sources = (msgspec.structs.replace(source, parts=parts),)
+    store.append("s", msgspec.structs.replace(segment, sources=sources), number=0)
+    with pytest.raises(DamagedError, match=f"run s in .*segment 0.*{match}"):
+        documents_of_batch(own, run="s", batch=0)

@@ -121,7 +121,7 @@ def test_a_read_that_fails_is_a_load_error(
 
 @pytest.fixture
 def index(streamed: Dataset) -> ShardIndex:
-    sources = choose_sources(open_data(streamed), split="train", mixture=None)
+    sources = choose_sources(open_data(streamed), split="train", phases=None)
     return ShardIndex(sources.parts, datasets=[streamed])
 
 

@@ -6,7 +6,12 @@ from datapipe.errors import UsageError
 from datapipe.load.ranks import resolve_ranks
 
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "8"}
-SLURM = {"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}
+MPIRUN = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}
+MPICH = {"PMI_RANK": "1", "PMI_SIZE": "4"}
+SRUN = {"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_STEP_NUM_TASKS": "2"}
+SBATCH = {"SLURM_PROCID": "0", "SLURM_NTASKS": "16", "SLURM_JOB_ID": "7"}
+SALLOC = {"SLURM_NTASKS": "16", "SLURM_JOB_ID": "7"}
+AGENT = {"TORCHELASTIC_RUN_ID": "none"}
 
 
 @pytest.mark.parametrize(
@@ -14,8 +19,30 @@ SLURM = {"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}
     [
         pytest.param((None, None), None, {}, (0, 1, "one process"), id="alone"),
         pytest.param((None, None), None, TORCHRUN, (3, 8, "RANK"), id="torchrun"),
-        pytest.param((None, None), None, SLURM, (1, 2, "SLURM_PROCID"), id="slurm"),
-        pytest.param((None, None), None, SLURM | TORCHRUN, (3, 8, "RANK"), id="torchrun in slurm"),
+        pytest.param((None, None), None, MPIRUN, (3, 4, "OMPI_COMM_WORLD_RANK"), id="Open MPI"),
+        pytest.param((None, None), None, MPICH, (1, 4, "PMI_RANK"), id="MPICH"),
+        pytest.param((None, None), None, SRUN, (1, 2, "SLURM_PROCID"), id="srun"),
+        pytest.param((None, None), None, SBATCH, (0, 1, "one process"), id="batch script"),
+        pytest.param((None, None), None, SALLOC, (0, 1, "one process"), id="shell of salloc"),
+        pytest.param((None, None), None, SBATCH | MPIRUN, (3, 4, "OMPI"), id="mpirun in sbatch"),
+        pytest.param((None, None), None, SRUN | MPIRUN, (3, 4, "OMPI"), id="mpirun through srun"),
+        pytest.param((None, None), None, SRUN | TORCHRUN, (3, 8, "RANK"), id="torchrun by srun"),
+        pytest.param((None, None), None, MPIRUN | TORCHRUN, (3, 8, "RANK"), id="torchrun by MPI"),
+        pytest.param(
+            (None, None),
+            None,
+            SRUN | AGENT | {"RANK": "0", "WORLD_SIZE": "2"},
+            (0, 2, "RANK"),
+            id="torchrun that numbers nodes otherwise",
+        ),
+        pytest.param(
+            (None, None),
+            None,
+            MPIRUN | {"RANK": "3", "WORLD_SIZE": "4"},
+            (3, 4, "RANK"),
+            id="two that agree",
+        ),
+        pytest.param((1, 2), None, {"RANK": "x"}, (1, 2, "arguments"), id="arguments over half"),
         pytest.param((None, None), (5, 6), TORCHRUN, (5, 6, "distributed"), id="process group"),
         pytest.param((2, 4), (5, 8), TORCHRUN, (2, 4, "arguments"), id="arguments"),
         pytest.param((2, 4), None, {}, (2, 4, "arguments"), id="arguments alone"),
@@ -45,7 +72,41 @@ def test_rank_and_size_come_from_the_nearest_place(
         pytest.param((0, 8), (0, 4), {}, "4 processes", id="more ranks than processes"),
         pytest.param((None, None), None, {"RANK": "1"}, "WORLD_SIZE", id="RANK alone"),
         pytest.param((None, None), None, {"WORLD_SIZE": "2"}, "not RANK", id="WORLD_SIZE alone"),
-        pytest.param((None, None), None, {"SLURM_PROCID": "0"}, "SLURM_NTASKS", id="half slurm"),
+        pytest.param(
+            (None, None),
+            None,
+            {"SLURM_PROCID": "1", "SLURM_NTASKS": "2"},
+            "not SLURM_STEP_NUM_TASKS",
+            id="second task without the step's size",
+        ),
+        pytest.param(
+            (None, None),
+            None,
+            {"OMPI_COMM_WORLD_SIZE": "2"},
+            "not OMPI_COMM_WORLD_RANK",
+            id="half MPI",
+        ),
+        pytest.param(
+            (None, None),
+            None,
+            MPIRUN | {"RANK": "0", "WORLD_SIZE": "1"},
+            "RANK and WORLD_SIZE .* rank 0 of 1, OMPI_COMM_WORLD_RANK .* rank 3 of 4",
+            id="RANK left over",
+        ),
+        pytest.param(
+            (None, None),
+            None,
+            SRUN | {"RANK": "0", "WORLD_SIZE": "2"},
+            "RANK .* rank 0 of 2, SLURM_PROCID .* rank 1 of 2",
+            id="another rank by srun",
+        ),
+        pytest.param(
+            (None, None),
+            None,
+            MPIRUN | MPICH,
+            "OMPI_.* rank 3 of 4, PMI_RANK .* rank 1 of 4",
+            id="two MPIs",
+        ),
         pytest.param(
             (None, None), None, {"RANK": "x", "WORLD_SIZE": "2"}, "no number", id="no number"
         ),

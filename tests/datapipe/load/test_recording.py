@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_where_a_run_ended_is_recorded(
     own: Dataset, num: int, reason: str, next_batch: int
 ) -> None:
     take(stream(own), num)
-    end = RunStore.of(own.repository).end("r", 0)
+    end = RunStore.of(own.repository).read("r")[0].end
     assert end is not None
     assert (end.reason, end.next_batch) == (reason, next_batch)
 
@@ -75,7 +76,7 @@ def test_an_error_ends_the_record(own: Dataset, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(os, "preadv", lambda *_: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         next(batches)
-    end = RunStore.of(own.repository).end("r", 0)
+    end = RunStore.of(own.repository).read("r")[0].end
     assert end is not None
     assert (end.reason, end.next_batch) == ("failed", 1)
 
@@ -93,7 +94,7 @@ def test_a_killed_run_stays_open_and_can_be_resumed(own: Dataset) -> None:
     done = subprocess.run([sys.executable, "-c", code, own.url], env=environment, check=False)
     assert done.returncode == -signal.SIGKILL
     store = RunStore.of(own.repository)
-    assert store.end("r", 0) is None
+    assert store.read("r")[0].end is None
     resumed = stream(own)
     resumed.load_state_dict({**resumed.state_dict(), "next_sample": 12})
     take(resumed, 1)
@@ -139,7 +140,7 @@ def test_looking_at_the_first_batch_does_not_use_up_the_run(own: Dataset) -> Non
     made = stream(own)
     next(iter(made))
     assert len(list(made)) == 43
-    end = RunStore.of(own.repository).end("r", 1)
+    end = RunStore.of(own.repository).read("r")[1].end
     assert end is not None
     assert end.next_batch == 43
 
@@ -197,6 +198,98 @@ def test_a_dataset_that_cannot_be_written_warns_and_records_here(
     resumed.load_state_dict(state)
     take(resumed, 1)
     assert firsts(RunStore.at(str(tmp_path / "datapipe-runs"))) == [(0, 0, 0), (2, 2, 8)]
+
+
+# -- how far it came
+
+
+def noted(dataset: Dataset, number: int = 0) -> int | None:
+    return RunStore.of(dataset.repository).read("r")[number].saved_sample
+
+
+def test_a_state_notes_how_far_the_run_came(own: Dataset) -> None:
+    made = stream(own)
+    assert made.state_dict()["next_sample"] == 0
+    batches = iter(made)
+    first, second = next(batches), next(batches)
+    made.state_dict(after=first)
+    assert noted(own) == 4
+    made = again_at_once(made)
+    made.state_dict(after=second)
+    assert noted(own) == 8
+    made = again_at_once(made)
+    made.state_dict(after=first)
+    assert noted(own) == 8
+
+
+def again_at_once(made: TokenStream) -> TokenStream:
+    """Lets the stream note again without waiting."""
+    assert made._writer is not None
+    made._writer._next_note_seconds = 0.0
+    return made
+
+
+def test_notes_take_a_small_part_of_the_time(own: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes = []
+    note = RunStore.note
+
+    def counted(*arguments: Any) -> None:
+        writes.append(arguments)
+        note(*arguments)
+
+    monkeypatch.setattr(RunStore, "note", counted)
+    made = stream(own, batch_size=1)
+    begun = time.monotonic()
+    for batch in made:
+        made.state_dict(after=batch)
+    taken = time.monotonic() - begun
+    assert 1 <= len(writes) <= 2 + 1000 * taken
+
+
+def test_a_note_of_before_a_resume_is_not_lowered(own: Dataset) -> None:
+    made = stream(own)
+    batches = iter(made)
+    early = made.state_dict(after=next(batches))
+    again_at_once(made).state_dict(after=next(batches))
+    made.load_state_dict(early)
+    again_at_once(made).state_dict()
+    assert noted(own) == 8
+    resumed = iter(made)
+    next(resumed)
+    again_at_once(made).state_dict()
+    assert (noted(own), noted(own, 1)) == (8, 8)
+
+
+def test_other_ranks_and_streams_without_a_run_note_nothing(own: Dataset) -> None:
+    for options in ({"run": None}, {"dp_rank": 1, "dp_world_size": 2}):
+        made = stream(own, **options)
+        made.state_dict(after=next(iter(made)))
+    assert RunStore.of(own.repository).runs() == []
+
+
+def test_a_note_that_cannot_be_stored_warns_and_gives_the_state(
+    own: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = stream(own)
+    batches = iter(made)
+    batch = next(batches)
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise NoSpaceError("full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFiles, "put", refuse)
+        with pytest.warns(UserWarning, match="run r came to sample 4 can't be recorded"):
+            assert made.state_dict(after=batch)["next_sample"] == 4
+
+
+def test_a_record_stays_small_however_often_a_state_is_asked_for(own: Dataset) -> None:
+    made = stream(own, batch_size=1)
+    for batch in made:
+        again_at_once(made).state_dict(after=batch)
+    files = list((Path(own.url) / "_runs/r").rglob("*.json"))
+    assert len(files) == 3
+    assert sum(path.stat().st_size for path in files) < 3000
 
 
 def test_an_end_that_cannot_be_recorded_warns(

@@ -7,6 +7,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from datapipe.dataset import Dataset, open_dataset
+from datapipe.dataset.runs import RunStore
 from datapipe.errors import StateError, UsageError
 from datapipe.load import TokenStream
 
@@ -99,3 +100,16 @@ def test_workers_record_the_run_and_leave_its_end_open(own: Dataset) -> None:
     again = stream(open_dataset(own.url), run="r")
     again.load_state_dict({**again.state_dict(), "next_sample": 8})
     assert next(iter(again))["sample_end"] == 12
+
+
+@pytest.mark.parametrize(("context", "workers"), [("fork", 2), ("spawn", 1)])
+def test_a_state_notes_how_far_a_run_read_by_workers_came(
+    own: Dataset, context: str, workers: int
+) -> None:
+    made = stream(own, run="r")
+    batches = iter(loader(made, workers, multiprocessing_context=context))
+    last = [next(batches) for _ in range(3)][-1]
+    made.state_dict(after=last)
+    store = RunStore.of(own.repository)
+    assert store.read("r")[0].saved_sample == 12
+    assert store.read("r")[0].end is None

@@ -20,6 +20,7 @@ def planned(
     per_step: int = 1,
     end: int | None = 800,
     next_batch: int | None = None,
+    saved: int | None = None,
     skips: tuple[tuple[int, int], ...] = (),
     last: str = "drop",
 ) -> Planned:
@@ -35,6 +36,7 @@ def planned(
         spec=spec(*skips),
         end_sample=end,
         next_batch=next_batch,
+        saved_sample=saved,
         last=last,  # type: ignore[arg-type]
     )
 
@@ -48,6 +50,23 @@ Span = tuple[int, int, int | None, int]
         pytest.param([planned(0, 0)], [(0, 0, 100, 0)], id="runs still, or was killed"),
         pytest.param([planned(0, 0, next_batch=7)], [(0, 0, 7, 7)], id="stopped"),
         pytest.param([planned(0, 0, end=None)], [(0, 0, None, 0)], id="no end"),
+        pytest.param([planned(0, 0, saved=24)], [(0, 0, 100, 3)], id="killed after a state"),
+        pytest.param([planned(2, 16, saved=31)], [(0, 2, 100, 3)], id="inside a batch"),
+        pytest.param([planned(2, 16, saved=8)], [(0, 2, 100, 2)], id="a state of before"),
+        pytest.param([planned(0, 0, saved=24, end=None)], [(0, 0, None, 3)], id="saved, no end"),
+        pytest.param([planned(0, 0, saved=24, next_batch=7)], [(0, 0, 7, 7)], id="saved, stopped"),
+        pytest.param([planned(0, 0, saved=800)], [(0, 0, 100, 100)], id="saved at the end"),
+        pytest.param(
+            [planned(0, 0, end=12, last="repeat", saved=12)], [(0, 0, 2, 2)], id="saved, filled"
+        ),
+        pytest.param(
+            [planned(0, 0, saved=32, skips=((8, 24),))], [(0, 0, 98, 2)], id="saved behind a skip"
+        ),
+        pytest.param(
+            [planned(0, 0, saved=80), planned(5, 40)],
+            [(0, 0, 5, 5), (1, 5, 100, 5)],
+            id="saved, then resumed from before",
+        ),
         pytest.param([planned(0, 0), planned(5, 40)], [(0, 0, 5, 5), (1, 5, 100, 5)], id="resumed"),
         pytest.param(
             [planned(0, 0, next_batch=20), planned(5, 40, next_batch=9), planned(9, 72, end=None)],

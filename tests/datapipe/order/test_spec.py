@@ -123,7 +123,7 @@ def test_a_source_names_shards_and_their_digest(changes: dict[str, Any], message
         ({"seed": None}, "seed is None"),
         ({"sources": 3}, "can't be read"),
         ({"sources": [{"name": "a"}]}, "a source of the spec lacks 'order_digest'"),
-        ({"phases": [{"from_sample": 0, "weights": 1}]}, "can't be read"),
+        ({"phases": [{"from_sample": 0, "weights": 1}]}, "give {source: weight}"),
         ({"skips": [[1, 2, 3]]}, "can't be read"),
     ],
 )

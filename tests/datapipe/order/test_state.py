@@ -33,6 +33,7 @@ SPEC = OrderSpec(
     phases=(Phase(0, {"a": 3, "b": 1}), Phase(100, {"a": 1, "b": 1})),
     skips=((40, 48), (120, 160)),
 )
+VALUE: dict[Any, Any] = {"version": 1, "spec_digest": "a" * 64, "next_sample": 7}
 STATE = State(spec_digest=SPEC.digest, next_sample=80)
 
 
@@ -97,17 +98,46 @@ def test_without_the_earlier_spec_only_an_equal_digest_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({"version": 2, "spec_digest": "a", "next_sample": 0}, "version 2 .* reads version 1"),
+        (None, "NoneType 'None' is no state"),
+        ("state", "str 'state' is no state"),
+        ([1, 2], "list .* is no state"),
+        ({**VALUE, "version": 2}, "version 2 .* reads version 1"),
+        ({**VALUE, "version": True}, "version True"),
+        ({**VALUE, "version": "1"}, "version '1'"),
         ({}, "version None"),
-        ({"version": 1, "spec_digest": "a"}, "is no state"),
-        ({"version": 1, "spec_digest": "a", "next_sample": -1}, "is no state"),
-        ({"version": 1, "spec_digest": "a", "next_sample": "7"}, "is no state"),
-        ({"version": 1, "spec_digest": "a", "next_sample": 7, "epoch": 1}, "is no state"),
+        ({"version": 1, "spec_digest": "a" * 64}, "one without 'next_sample' is no state"),
+        ({**VALUE, "epoch": 1}, "one with 'epoch' is no state"),
+        ({7: 1, **VALUE}, "one with '7' is no state"),
+        ({**VALUE, "spec_digest": "a"}, "spec_digest='a' is no state"),
+        ({**VALUE, "spec_digest": None}, "spec_digest=None is no state"),
+        ({**VALUE, "next_sample": -1}, "next_sample=-1 is no state"),
+        ({**VALUE, "next_sample": "7"}, "next_sample='7' is no state"),
+        ({**VALUE, "next_sample": 7.0}, "next_sample=7.0 is no state"),
+        ({**VALUE, "next_sample": True}, "next_sample=True is no state"),
+        ({**VALUE, "next_sample": None}, "next_sample=None is no state"),
+        ({**VALUE, "next_sample": 1 << 63}, "next_sample=9223372036854775808 is no state"),
     ],
 )
-def test_what_is_no_state_is_refused(value: dict[str, Any], message: str) -> None:
-    with pytest.raises(StateError, match=message):
+def test_what_is_no_state_is_refused(value: Any, message: str) -> None:
+    with pytest.raises(StateError, match=message) as raised:
         State.from_json(value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_number_of_numpy_is_a_number() -> None:
+    assert State.from_json({**VALUE, "next_sample": np.int64(7)}).to_json() == {
+        **VALUE,
+        "next_sample": 7,
+    }
+
+
+def test_skips_that_may_have_been_rounded_otherwise_are_said() -> None:
+    later = replace(SPEC, skips=((36, 48),))
+    with pytest.raises(StateError, match=r"skips .* rounded to whole global batches.*\[36, 48\)"):
+        accept_state(STATE, spec=later)
+    with pytest.raises(StateError) as raised:
+        accept_state(STATE, spec=replace(SPEC, skips=(), seed=1))
+    assert "skips" not in str(raised.value)
 
 
 def test_a_state_is_three_values() -> None:
