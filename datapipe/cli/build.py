@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -133,7 +133,7 @@ def build(
         max_dropped_fraction=max_dropped,
     )
     if dry_run:
-        return _show_plan(request, None, as_json=as_json)
+        return _show_plan(request, None, own=[out, *([work] if work else [])], as_json=as_json)
     with _options(workers, work, author, reason, quiet=quiet) as options:
         report = build_dataset(request, out=out, options=options)
     _show(report, as_json=as_json)
@@ -163,7 +163,7 @@ def append(
         max_dropped_fraction=max_dropped,
     )
     if dry_run:
-        return _show_plan(request, dataset, as_json=as_json)
+        return _show_plan(request, dataset, own=[work] if work else [], as_json=as_json)
     with _options(workers, work, author, reason, quiet=quiet) as options:
         report = append_dataset(dataset, request, options=options)
     _show(report, as_json=as_json)
@@ -184,8 +184,8 @@ def _options(
         )
 
 
-def _show_plan(request: Request, dataset: str | None, *, as_json: bool) -> None:
-    plan = plan_build(request, dataset=dataset)
+def _show_plan(request: Request, dataset: str | None, *, own: Sequence[str], as_json: bool) -> None:
+    plan = plan_build(request, dataset=dataset, own=own)
 
     def draw(console: Console) -> None:
         rows = [
@@ -198,6 +198,8 @@ def _show_plan(request: Request, dataset: str | None, *, as_json: bool) -> None:
         )
 
     Output(as_json=as_json).result(plan, draw)
+    for note in plan["notes"]:
+        stderr_console().print(note, markup=False)
 
 
 def _show(report: BuildReport, *, as_json: bool) -> None:

@@ -108,11 +108,22 @@ def append_dataset(dataset: str, request: Request, *, options: BuildOptions) -> 
     return run_build(recipe, out=dataset, tokenizer=tokenizer, append=True, options=options)
 
 
-def plan_build(request: Request, *, dataset: str | None) -> dict[str, Any]:
-    """Returns what a build (or, with `dataset`, an append) would read, as JSON values."""
+def plan_build(
+    request: Request, *, dataset: str | None = None, own: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Returns what a build (or, with `dataset`, an append) would read, as JSON values.
+
+    Args:
+        request: what is asked for.
+        dataset: the dataset to append to.
+        own: paths or URLs of further folders that would be written to.
+    """
     recipe = request.recipe(_base(dataset) if dataset is not None else None)
-    sources = list_sources(recipe.inputs)
+    notes: list[str] = []
+    own = [*own, *([] if dataset is None else [dataset])]
+    sources = list_sources(recipe.inputs, own=own, note=notes.append)
     return {
+        "notes": notes,
         "sources": [
             {
                 "source": source.source,

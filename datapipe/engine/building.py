@@ -159,10 +159,13 @@ class _Build:
         self._executor = executor
         self._work = Work(options.work) if options.work else Work(repository.url, _WORK)
         self._passes = Passes(work=self._work, executor=executor, progress=options.progress)
+        self._notes: list[str] = []
 
     def run(self) -> BuildReport:
         """Runs all steps; returns the report, its seconds still 0."""
-        listed = list_sources(self._recipe.inputs)
+        listed = list_sources(
+            self._recipe.inputs, own=(self._repository.url, self._work.url), note=self._note
+        )
         self._repository.create()
         with begin_transaction(
             self._repository,
@@ -173,6 +176,10 @@ class _Build:
             self._note_store(transaction)
             self._repository = self._repository.since(transaction.started_seconds)
             return self._run(listed, transaction)
+
+    def _note(self, message: str) -> None:
+        self._notes.append(message)
+        self._options.progress.note(message)
 
     def _note_store(self, transaction: Transaction) -> None:
         if not transaction.is_exclusive:
@@ -203,6 +210,7 @@ class _Build:
             inputs_read=sum(len(source.files) for source in sources),
             inputs_skipped=len(files) - sum(len(source.files) for source in sources),
             truncated=_truncated(pieces.scanned),
+            notes=tuple(self._notes),
             eos=self._eos,
             backend=self._tokenizer.backend,
             backend_reason=self._tokenizer.backend_reason,
@@ -340,6 +348,7 @@ class _Build:
             inputs_read=0,
             inputs_skipped=num_skipped,
             truncated=(),
+            notes=tuple(self._notes),
             eos=self._eos,
             backend=self._tokenizer.backend,
             backend_reason=self._tokenizer.backend_reason,

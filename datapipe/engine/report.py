@@ -32,6 +32,8 @@ class BuildReport:
     """Files that the dataset has already (append)."""
     truncated: tuple[str, ...]
     """Files that end in the middle; their whole records are in."""
+    notes: tuple[str, ...]
+    """What was left out of the inputs, or has several names and was read once."""
     eos: tuple[int, str]
     """Id and text of the token that closes documents."""
     backend: str
@@ -73,6 +75,7 @@ class BuildReport:
             "shards": self.shards,
             "inputs": {"read": self.inputs_read, "skipped": self.inputs_skipped},
             "truncated": list(self.truncated),
+            "notes": list(self.notes),
             "warnings": self.warnings,
             "eos": {"id": self.eos[0], "token": self.eos[1]},
             "backend": self.backend,
