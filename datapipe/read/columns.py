@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -10,10 +11,12 @@ from datapipe.read.dates import parse_dates
 from datapipe.recipe import FieldPath
 
 __all__ = [
+    "byte_lengths",
     "column_at",
     "date_column",
     "id_column",
     "is_text",
+    "num_named",
     "string_column",
     "text_column",
     "type_at",
@@ -44,6 +47,22 @@ def column_at(batch: pa.RecordBatch, path: FieldPath) -> pa.Array | None:
     for key in path[1:]:
         column = pc.struct_field(column, [column.type.get_field_index(key)])
     return column
+
+
+def num_named(schema: pa.Schema, name: str) -> int:
+    """Returns how many top-level columns have this name."""
+    return len(schema.get_all_field_indices(name))
+
+
+def byte_lengths(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Returns how many bytes each value unpacks to: int64 [rows]; 0 if null or no string."""
+    if pa.types.is_dictionary(column.type):
+        lengths = np.append(byte_lengths(column.dictionary), np.int64(0))
+        return np.take(lengths, column.indices.fill_null(len(lengths) - 1).to_numpy())
+    if not is_text(column.type):
+        return np.zeros(len(column), dtype=np.int64)
+    lengths = pc.binary_length(column.cast(pa.large_binary()))
+    return np.asarray(lengths.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def is_text(kind: pa.DataType) -> bool:
