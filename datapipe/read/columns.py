@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 _SECONDS = pa.timestamp("s", tz="UTC")
+_YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_800
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -107,7 +108,10 @@ def id_column(column: pa.Array | None) -> pa.Array | None:
 
 
 def date_column(column: pa.Array | None) -> pa.Array | None:
-    """Returns UTC seconds of timestamps (without a zone: UTC), dates and ISO 8601 strings."""
+    """Returns UTC seconds of timestamps (without a zone: UTC), dates and ISO 8601 strings.
+
+    Null where the year isn't one of 1 to 9999.
+    """
     if column is None:
         return None
     kind = column.type
@@ -115,7 +119,7 @@ def date_column(column: pa.Array | None) -> pa.Array | None:
         return _floored(column.cast(pa.int64()), _PER_SECOND[kind.unit])
     if pa.types.is_date(kind):
         days = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
-        return pc.multiply(days, 86_400).cast(_SECONDS)
+        return _in_calendar(pc.multiply(days, 86_400))
     strings = string_column(column)
     return None if strings is None else parse_dates(strings.to_pylist())
 
@@ -123,7 +127,13 @@ def date_column(column: pa.Array | None) -> pa.Array | None:
 def _floored(ticks: pa.Array, per_second: int) -> pa.Array:
     seconds = np.floor_divide(ticks.fill_null(0).to_numpy(), per_second)
     missing = ticks.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(seconds, pa.int64(), mask=missing).cast(_SECONDS)
+    return _in_calendar(pa.array(seconds, pa.int64(), mask=missing))
+
+
+def _in_calendar(seconds: pa.Array) -> pa.Array:
+    """Returns the times, null where they are outside of the years 1 to 9999."""
+    known = pc.and_(pc.greater_equal(seconds, _YEAR_1), pc.less(seconds, _YEAR_10000))
+    return pc.if_else(known, seconds, pa.scalar(None, pa.int64())).cast(_SECONDS)
 
 
 def _decoded(value: bytes | None) -> str | None:

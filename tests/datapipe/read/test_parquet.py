@@ -101,9 +101,21 @@ def test_attributes_of_many_types_are_taken(read: Read) -> None:
         ),
         (pa.array([-1, None], pa.timestamp("us")), [datetime.fromtimestamp(-1, UTC), None]),
         (pa.array([5, None], pa.int64()), [None, None]),
+        (pa.array([1 << 62, 0], pa.timestamp("ms")), [None, datetime.fromtimestamp(0, UTC)]),
+        (pa.array([-(1 << 62), 0], pa.date64()), [None, datetime.fromtimestamp(0, UTC)]),
         (pa.array([None, None], pa.null()), [None, None]),
     ],
-    ids=["strings", "date32", "date64", "zone", "before 1970", "integers", "nulls"],
+    ids=[
+        "strings",
+        "date32",
+        "date64",
+        "zone",
+        "before 1970",
+        "integers",
+        "beyond the calendar",
+        "before the calendar",
+        "nulls",
+    ],
 )
 def test_dates_of_many_types_are_seconds(
     read: Read, column: pa.Array, expected: list[datetime | None]
@@ -204,8 +216,9 @@ def damaged(data: bytes, group: int, *, keep: int = 30) -> bytes:
 
 def test_rows_read_before_the_damage_stay_and_the_rest_is_counted(read: Read) -> None:
     table = pa.table({"text": [f"{i:064d}" for i in range(5_000)]})
-    options = {"use_dictionary": False, "compression": "none", "data_page_size": 4_000}
-    data = damaged(parquet(table, write_page_checksum=True, **options), 0, keep=60_000)
+    pages = {"data_page_size": 4_000, "write_batch_size": 50, "write_page_checksum": True}
+    whole = parquet(table, use_dictionary=False, compression="none", **pages)
+    data = damaged(whole, 0, keep=60_000)
     reading = read("a.parquet", data, batch_bytes=6_400)
     assert 0 < len(reading.texts) < 4_000
     assert reading.texts == [f"{i:064d}" for i in range(len(reading.texts))]
