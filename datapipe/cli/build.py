@@ -79,6 +79,11 @@ MaxDropped = Annotated[
     ),
 ]
 
+AllowDamaged = Annotated[
+    bool,
+    typer.Option("--allow-damaged", help="Accept cut or damaged input files: exit 0, not 3."),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
@@ -118,6 +123,7 @@ def build(
     reason: Reason = "",
     max_quarantined: MaxQuarantined = None,
     max_dropped: MaxDropped = None,
+    allow_damaged: AllowDamaged = False,
     dry_run: DryRun = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -131,6 +137,7 @@ def build(
         source=source,
         max_quarantined_fraction=max_quarantined,
         max_dropped_fraction=max_dropped,
+        allow_damaged=allow_damaged,
     )
     if dry_run:
         return _show_plan(request, None, own=[out, *([work] if work else [])], as_json=as_json)
@@ -150,6 +157,7 @@ def append(
     reason: Reason = "",
     max_quarantined: MaxQuarantined = None,
     max_dropped: MaxDropped = None,
+    allow_damaged: AllowDamaged = False,
     dry_run: DryRun = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -161,6 +169,7 @@ def append(
         source=source,
         max_quarantined_fraction=max_quarantined,
         max_dropped_fraction=max_dropped,
+        allow_damaged=allow_damaged,
     )
     if dry_run:
         return _show_plan(request, dataset, own=[work] if work else [], as_json=as_json)
@@ -205,8 +214,11 @@ def _show_plan(request: Request, dataset: str | None, *, own: Sequence[str], as_
 def _show(report: BuildReport, *, as_json: bool) -> None:
     data = report.to_json()
     Output(as_json=as_json).result(data, lambda console: _draw(console, data))
-    for warning in data["warnings"]:
+    for warning in report.warnings if report.is_complete else report.remarks:
         stderr_console().print(f"datapipe: warning: {warning}", markup=False)
+    if not report.is_complete:
+        stderr_console().print(f"datapipe: {report.incomplete}", markup=False)
+        raise typer.Exit(3)
 
 
 def _draw(console: Console, data: dict[str, Any]) -> None:

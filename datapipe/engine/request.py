@@ -40,6 +40,7 @@ class Request:
     source: str | None = None
     max_quarantined_fraction: float | None = None
     max_dropped_fraction: float | None = None
+    allow_damaged: bool = False
 
     def recipe(self, base: Dataset | None) -> Recipe:
         """Returns the recipe that is meant; of an append to `base` by paths, that of `base`.
@@ -109,6 +110,7 @@ class Request:
         given = {
             "max_quarantined_fraction": self.max_quarantined_fraction,
             "max_dropped_fraction_per_source": self.max_dropped_fraction,
+            "allow_damaged": self.allow_damaged or None,
         }
         return guards.model_copy(update={k: v for k, v in given.items() if v is not None})
 

@@ -59,7 +59,8 @@ def byte_lengths(column: pa.Array) -> npt.NDArray[np.int64]:
     """Returns how many bytes each value unpacks to: int64 [rows]; 0 if null or no string."""
     if pa.types.is_dictionary(column.type):
         lengths = np.append(byte_lengths(column.dictionary), np.int64(0))
-        return np.take(lengths, column.indices.fill_null(len(lengths) - 1).to_numpy())
+        indices: npt.NDArray[np.int64] = column.indices.fill_null(len(lengths) - 1).to_numpy()
+        return lengths[indices]
     if not is_text(column.type):
         return np.zeros(len(column), dtype=np.int64)
     lengths = pc.binary_length(column.cast(pa.large_binary()))

@@ -135,6 +135,8 @@ class Guards(_Model):
     """Records that can't be read, of all records; from 10 such records on."""
     max_dropped_fraction_per_source: Fraction = 0.9
     """Documents that stages remove, of all of a source."""
+    allow_damaged: bool = False
+    """Whether damaged input files are accepted: what is whole of them is everything then."""
 
 
 class Recipe(_Model):
@@ -175,6 +177,7 @@ class Recipe(_Model):
         resolved["tokenize"]["tokenizer"] = tokenizer
         for name in _WITHOUT_EFFECT:
             del resolved["tokenize"][name]
+        del resolved["guards"]["allow_damaged"]  # it accepts these inputs, and changes nothing
         for entry in resolved["inputs"]:
             root = entry.pop("root")
             entry["paths"] = _below(entry["paths"], root)

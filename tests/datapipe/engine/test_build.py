@@ -391,6 +391,7 @@ def test_a_cut_gzip_gives_its_whole_records(tmp_path: Path, tokenizer_path: Path
     report = build([tmp_path / "a.jsonl.gz"], tokenizer_path, tmp_path / "ds")
     texts = decoded(open_dataset(str(tmp_path / "ds")))
     assert report.truncated == ("a.jsonl.gz",)
+    assert not report.is_complete
     assert 200 < len(texts) < 400
     assert set(texts) <= set(make_texts(500))
 
