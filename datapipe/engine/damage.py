@@ -65,7 +65,8 @@ def _damaged(row: Mapping[str, Any], faults: pa.Table) -> DamagedFile:
     faults = faults.filter(is_ours)
     reason = faults["detail"][0].as_py() if faults.num_rows else "it was damaged when it was read"
     is_whole = bool(row["num_records"] <= faults.num_rows)
-    records = faults.num_rows if row["format"] == "parquet" and not is_whole else None
+    is_known = row["format"] == "parquet" and (faults.num_rows > 1 or not is_whole)
+    records = faults.num_rows if is_known else None
     if is_whole:
         lost = f"nothing of it can be read ({reason})"
     elif row["format"] == "parquet":

@@ -66,7 +66,8 @@ class BuildReport:
     @property
     def warnings(self) -> list[str]:
         """What went as it had to, and still wants a look."""
-        return [f"{item}; all the rest of it is in" for item in self.damaged] + self.remarks
+        rest = {True: "", False: "; all the rest of it is in"}
+        return [f"{item}{rest[item.is_whole]}" for item in self.damaged] + self.remarks
 
     @property
     def remarks(self) -> list[str]:

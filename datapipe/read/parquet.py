@@ -178,9 +178,16 @@ class _GroupReader:
         yield from self._rest(error, f"{what} `{self._name}`")
 
     def _lost(self, reason: str) -> Iterator[ReadResult]:
-        """Yields what became of the rows that were not delivered."""
-        detail = f"row group {self._group} can't be read from row {self._row} on: {reason}"
-        yield from self._rest("corrupt_parquet", detail, truncated=True)
+        """Yields what became of the rows that were not delivered; the first one says why."""
+        first = self._row
+        detail = f"row group {self._group} can't be read from row {first} on: {reason}"
+        if self._file.rows(self._group) is None or not self._file.has_row(self._group, first + 1):
+            yield from self._rest("corrupt_parquet", detail, truncated=True)
+            return
+        fault = self._fault(first, "corrupt_parquet", detail, b"")
+        yield self._origin.result(faults=[fault], truncated=True)
+        self._row += 1
+        yield from self._rest("corrupt_parquet", f"lost with row {first}", truncated=True)
 
     def _missing(self) -> Iterator[ReadResult]:
         if self._file.has_row(self._group, self._row):

@@ -97,11 +97,21 @@ class StageSpec(_Model):
         if isinstance(entry, dict) and len(entry) == 1:
             (name, options), *_ = entry.items()
             if name in STAGE_OPTIONS:
+                if options is not None and not isinstance(options, dict):
+                    raise ValueError(_not_options(name, options))
                 spec = STAGE_OPTIONS[name].model_validate(options or {})
                 return {"name": name, "options": spec.model_dump()}
         if not isinstance(entry, dict) or set(entry) != {"name", "options"}:
             raise ValueError("a stage is one name, with its options in braces behind a colon")
         return entry
+
+
+def _not_options(name: str, given: object) -> str:
+    shown = str(given).lower() if isinstance(given, bool) else repr(given)
+    return (
+        f"{shown} isn't the options of {name}; a stage that is listed runs. Write `- {name}`, or "
+        "take the line out to leave the stage out"
+    )
 
 
 class Tokenize(_Model):

@@ -331,6 +331,31 @@ def test_the_same_file_twice_in_a_source_is_refused(tmp_path: Path, tokenizer_pa
         build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
 
 
+@pytest.mark.parametrize("texts", [["", ""], ["", "one", "", "two"]], ids=["all", "some"])
+def test_documents_without_a_token_are_dropped(
+    tmp_path: Path, tokenizer_path: Path, texts: list[str]
+) -> None:
+    write_jsonl(tmp_path / "a.jsonl", texts)
+    asked = recipe(
+        tmp_path,
+        "name: x\ninputs: [{source: s, paths: [a.jsonl]}]\n"
+        f"tokenize: {{tokenizer: {tokenizer_path}, append_eos: false}}\n",
+    )
+    request = Request(inputs=(str(asked),))
+    report = build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+    kept = sum(map(bool, texts))
+    assert report.to_json()["documents"] == {
+        "in": len(texts),
+        "kept": kept,
+        "dropped": {"encode.no_tokens": 2},
+        "quarantined": {},
+    }
+    dataset = open_dataset(str(tmp_path / "ds"))
+    assert report.shards == (kept > 0)
+    assert dataset.dropped()["rule"].to_pylist() == ["no_tokens"] * 2
+    assert verify_dataset(dataset).problems == []
+
+
 def test_a_large_compressed_file_is_worked_on_in_parts(
     tmp_path: Path, tokenizer_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,9 +209,9 @@ def test_a_damaged_row_group_leaves_the_others(read: Read, target_bytes: int) ->
 def damaged(data: bytes, group: int, *, keep: int = 30) -> bytes:
     """Returns a Parquet file with 0xff in a row group's first column, from byte `keep` of it on."""
     column = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(group).column(0)
-    start = column.dictionary_page_offset or column.data_page_offset
+    start: int = column.dictionary_page_offset or column.data_page_offset
     stop = start + column.total_compressed_size
-    return data[: start + keep] + b"\xff" * (stop - start - keep) + data[stop:]
+    return b"".join([data[: start + keep], b"\xff" * (stop - start - keep), data[stop:]])
 
 
 def test_rows_read_before_the_damage_stay_and_the_rest_is_counted(read: Read) -> None:
