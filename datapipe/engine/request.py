@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from datapipe.dataset import Dataset
-from datapipe.errors import UsageError
+from datapipe.errors import InputError, UsageError
 from datapipe.recipe import (
     Fields,
     Guards,
@@ -48,6 +49,7 @@ class Request:
         Raises:
             UsageError: options that don't go together; RecipeError: the recipe is wrong.
         """
+        self._refuse_odd_names()
         if self._is_recipe:
             self._refuse_options()
             recipe = load_recipe(Path(self.inputs[0]))
@@ -92,6 +94,16 @@ class Request:
                 "give either one recipe or paths, or list the paths in the recipe"
             )
         return bool(recipes)
+
+    def _refuse_odd_names(self) -> None:
+        for path in self.inputs:
+            try:
+                path.encode()
+            except UnicodeEncodeError as error:
+                raise InputError(
+                    f"the name of {os.fsencode(path)!r} isn't UTF-8, so it can't be recorded; "
+                    "rename it."
+                ) from error
 
     def _refuse_options(self) -> None:
         given = {

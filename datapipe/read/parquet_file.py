@@ -136,7 +136,7 @@ def _byte_columns(file: pq.ParquetFile) -> set[str]:
 
 
 def _first_line(error: BaseException) -> str:
-    text = str(error).strip().split("\n", 1)[0]
+    text = str(error).strip().split("\n", 1)[0].rstrip(".")
     return text if isinstance(error, pa.ArrowException | OSError) else f"{_kind(error)}: {text}"
 
 

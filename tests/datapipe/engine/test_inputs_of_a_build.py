@@ -85,3 +85,9 @@ def test_a_link_to_a_file_or_folder_counts_nothing_twice(raw: Path, tokenizer_pa
     assert report.ledgers[0].records == 20
     assert len(report.notes) == 1
     assert open_dataset(str(raw.parent / "ds")).inputs()["file"].to_pylist() == ["sub/a.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["caf\udce9.jsonl", "caf\udce9"])
+def test_a_given_name_that_isnt_utf8_is_refused(raw: Path, tokenizer_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=r"caf\\xe9\S*' isn't UTF-8"):
+        build([raw / name], tokenizer_path, raw.parent / "ds")
