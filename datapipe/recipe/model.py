@@ -185,16 +185,20 @@ class Recipe(_Model):
         resolved = self.model_dump(mode="json")
         resolved["stages"] = [{stage.name: stage.options} for stage in self.stages]
         resolved["tokenize"]["tokenizer"] = tokenizer
-        for name in _WITHOUT_EFFECT:
-            del resolved["tokenize"][name]
-        del resolved["guards"]["allow_damaged"]  # it accepts these inputs, and changes nothing
+        for section, name in _WITHOUT_EFFECT:
+            del resolved[section][name]
         for entry in resolved["inputs"]:
             root = entry.pop("root")
             entry["paths"] = _below(entry["paths"], root)
         return {key: _without_whole_floats(value) for key, value in resolved.items()}
 
 
-_WITHOUT_EFFECT = ("backend", "check_one_in")  # of `tokenize`: how it is done, never what comes out
+_WITHOUT_EFFECT = (
+    ("tokenize", "backend"),
+    ("tokenize", "check_one_in"),
+    ("guards", "allow_damaged"),
+)
+"""Keys that say how it is done or what is accepted, never what comes out."""
 
 
 def _below(paths: list[str], root: str | None) -> list[str]:
