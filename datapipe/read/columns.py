@@ -67,8 +67,10 @@ def byte_lengths(column: pa.Array) -> npt.NDArray[np.int64]:
     return np.asarray(lengths.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Tells whether a column of this type can hold texts."""
+def is_text(kind: pa.DataType | None) -> bool:
+    """Tells whether there is a column of this type and it can hold texts."""
+    if kind is None:
+        return False
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     return _is_string(kind) or _is_binary(kind)

@@ -91,7 +91,7 @@ class _GroupReader:
 
     def read(self, *, batch_bytes: int) -> Iterator[ReadResult]:
         kind = type_at(self._file.schema, self._paths["text"])
-        if kind is None or not is_text(kind):
+        if not is_text(kind):
             yield from self._refuse_all(kind)
             return
         try:

@@ -5,12 +5,13 @@ Whatever pyarrow raises because of what a file holds is `ParquetDamage`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from datapipe.read.columns import is_text, type_at
 from datapipe.recipe import FieldPath
 from tiering.errors import StoreError
 from tiering.store import View, ViewFile
@@ -54,20 +55,25 @@ def damage_of_parquet() -> Iterator[None]:
 class ParquetInput:
     """An open Parquet file."""
 
-    def __init__(self, view: View, paths: Iterable[FieldPath] = ()) -> None:
+    def __init__(self, view: View, paths: Collection[FieldPath] = ()) -> None:
         """Opens the file to read the columns at `paths`. Raises: ParquetDamage."""
         self._size = view.size
         self._names = [".".join(path) for path in paths]
         source = pa.PythonFile(ViewFile(view), mode="r")
         with damage_of_parquet():
-            file = _open(source)
+            self._plain = file = _open(source)
             self.schema: pa.Schema = file.schema_arrow
             self._groups = [
                 file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)
             ]
             # As dictionaries, a text that stands for a million rows is in memory once.
-            strings = [name for name in self._names if name in _byte_columns(file)]
-            self._file = _open(source, strings, file.metadata) if strings else file
+            bytes_at = _byte_columns(file)
+            self._strings = [
+                ".".join(path)
+                for path in paths
+                if ".".join(path) in bytes_at and is_text(type_at(self.schema, path))
+            ]
+            self._packed = _open(source, self._strings, file.metadata) if self._strings else file
 
     @property
     def num_groups(self) -> int:
@@ -97,7 +103,8 @@ class ParquetInput:
         """Yields the rows of a row group. Raises: ParquetDamage: there is no more of it."""
         row_bytes = max(self.num_bytes(group) // max(self._groups[group].num_rows, 1), 1)
         with damage_of_parquet():
-            batches = self._file.iter_batches(
+            file = self._plain if self._has_differences(group) else self._packed
+            batches = file.iter_batches(
                 batch_size=max(1, min(MAX_ROWS, batch_bytes // row_bytes)),
                 row_groups=[group],
                 columns=self._names,
@@ -109,6 +116,17 @@ class ParquetInput:
             if batch is None:
                 return
             yield batch
+
+    def _has_differences(self, group: int) -> bool:
+        """Tells whether strings are encoded by differences: no dictionaries are made of those."""
+        found = self._groups[group]
+        columns = [found.column(number) for number in range(found.num_columns)]
+        return any(
+            encoding.startswith("DELTA_")
+            for column in columns
+            if column.path_in_schema in self._strings
+            for encoding in column.encodings
+        )
 
 
 def _open(

@@ -49,6 +49,27 @@ def test_texts_of_every_string_type_are_read(read: Read, kind: pa.DataType) -> N
     assert reading.places == [(0, 0), (0, 1), (0, 2)]
 
 
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
+@pytest.mark.parametrize("batch_bytes", [100, 1 << 20])
+def test_texts_in_every_encoding_are_read(
+    read: Read, encoding: str, version: str, compression: str, batch_bytes: int
+) -> None:
+    table = pa.table({"text": [f"text {i}" for i in range(90)], "url": ["u", None, "v"] * 30})
+    data = parquet(
+        table,
+        use_dictionary=["url"],
+        column_encoding={"text": encoding},
+        data_page_version=version,
+        compression=compression,
+        row_group_size=40,
+    )
+    reading = read("a.parquet", data, batch_bytes=batch_bytes)
+    assert reading.texts == [f"text {i}" for i in range(90)]
+    assert [document["url"] for document in reading.documents] == ["u", None, "v"] * 30
+
+
 @pytest.mark.parametrize("target_bytes", [1, 300, 1 << 40])
 @pytest.mark.parametrize("batch_bytes", [1, 1 << 20])
 def test_row_groups_in_any_ranges_give_the_same_places(
