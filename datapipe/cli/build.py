@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -112,9 +112,18 @@ class _Shared:
             show_default="0.9, or the recipe's",
         ),
     ] = None
+    allow_damaged: Annotated[
+        bool,
+        typer.Option("--allow-damaged", help="Accept cut or damaged input files: exit 0, not 3."),
+    ] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be read.")] = False
     quiet: Quiet = False
     as_json: AsJson = False
+
+    @property
+    def own(self) -> list[str]:
+        """Folders that aren't input."""
+        return [self.work] if self.work else []
 
     def request(
         self, inputs: list[str], *, tokenizer: str | None = None, eos: str | None = None
@@ -127,6 +136,7 @@ class _Shared:
             source=self.source,
             max_quarantined_fraction=self.max_quarantined,
             max_dropped_fraction=self.max_dropped,
+            allow_damaged=self.allow_damaged,
         )
 
     def options(self, listener: Progress) -> BuildOptions:
@@ -185,7 +195,7 @@ def build(
     """
     request = shared.request(inputs, tokenizer=tokenizer, eos=eos)
     if shared.dry_run:
-        return _show_plan(request, None, as_json=shared.as_json)
+        return _show_plan(request, None, own=[out, *shared.own], as_json=shared.as_json)
     _carry_out(lambda options: build_dataset(request, out=out, options=options), shared)
 
 
@@ -196,7 +206,7 @@ def append(dataset: PlainDataset, inputs: Inputs, *, shared: _Shared) -> None:
     """
     request = shared.request(inputs)
     if shared.dry_run:
-        return _show_plan(request, dataset, as_json=shared.as_json)
+        return _show_plan(request, dataset, own=shared.own, as_json=shared.as_json)
     _carry_out(lambda options: append_dataset(dataset, request, options=options), shared)
 
 
@@ -210,8 +220,8 @@ def _carry_out(make: Callable[[BuildOptions], BuildReport], shared: _Shared) -> 
         _show(report, done, as_json=shared.as_json)
 
 
-def _show_plan(request: Request, dataset: str | None, *, as_json: bool) -> None:
-    plan = plan_build(request, dataset=dataset)
+def _show_plan(request: Request, dataset: str | None, *, own: Sequence[str], as_json: bool) -> None:
+    plan = plan_build(request, dataset=dataset, own=own)
 
     def draw(console: Console) -> None:
         rows = [
@@ -224,13 +234,18 @@ def _show_plan(request: Request, dataset: str | None, *, as_json: bool) -> None:
         )
 
     Output(as_json=as_json).result(plan, draw)
+    for note in plan["notes"]:
+        say(note)
 
 
 def _show(report: BuildReport, done: str, *, as_json: bool) -> None:
     data = report.to_json()
-    for warning in data["warnings"]:
-        say(f"warning: {warning}")
     Output(as_json=as_json).result(data, lambda console: _draw(console, data), done=done)
+    for warning in report.warnings if report.is_complete else report.remarks:
+        say(f"warning: {warning}")
+    if not report.is_complete:
+        say(report.incomplete)
+        raise typer.Exit(3)
 
 
 def _draw(console: Console, data: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ def build(
     source: str | None = None,
     max_quarantined_fraction: float | None = None,
     max_dropped_fraction: float | None = None,
+    allow_damaged: bool = False,
     workers: int | None = None,
     work: str | None = None,
     author: str = "",
@@ -42,15 +44,20 @@ def build(
         source: name of the documents in a mixture; default "documents". Not beside a recipe.
         max_quarantined_fraction: share of unreadable records that stops the build.
         max_dropped_fraction: share of a source's documents whose loss stops the build.
+        allow_damaged: whether cut or damaged input files are accepted without a warning.
         workers: processes; default: the cores this process may use. With more than one, the
             calling script needs the `if __name__ == "__main__":` guard of multiprocessing.
         work: folder for unfinished work; default: `_work` in the dataset.
         author: who; stands in the log.
         reason: why; stands in the log.
 
+    Warns:
+        UserWarning: input files are damaged; the version holds what is whole of them.
+
     Raises:
         UsageError: inputs or output can't be used as asked.
         GuardError: more was lost than the recipe allows.
+        FailedError: a named file can't be read at all, or no document is left of damaged ones.
         ResumableError: partly done; the same call goes on.
     """
     request = Request(
@@ -61,10 +68,11 @@ def build(
         source=source,
         max_quarantined_fraction=max_quarantined_fraction,
         max_dropped_fraction=max_dropped_fraction,
+        allow_damaged=allow_damaged,
     )
     options = BuildOptions(workers=workers, work=work, author=author, reason=reason)
     report = build_dataset(request, out=str(out), options=options)
-    return Repository(str(out)).open(report.version)
+    return _opened(str(out), report)
 
 
 def append(
@@ -75,6 +83,7 @@ def append(
     source: str | None = None,
     max_quarantined_fraction: float | None = None,
     max_dropped_fraction: float | None = None,
+    allow_damaged: bool = False,
     workers: int | None = None,
     work: str | None = None,
     author: str = "",
@@ -87,10 +96,11 @@ def append(
         source=source,
         max_quarantined_fraction=max_quarantined_fraction,
         max_dropped_fraction=max_dropped_fraction,
+        allow_damaged=allow_damaged,
     )
     options = BuildOptions(workers=workers, work=work, author=author, reason=reason)
     report = append_dataset(str(dataset), request, options=options)
-    return Repository(str(dataset)).open(report.version)
+    return _opened(str(dataset), report)
 
 
 def build_dataset(request: Request, *, out: str, options: BuildOptions) -> BuildReport:
@@ -108,11 +118,22 @@ def append_dataset(dataset: str, request: Request, *, options: BuildOptions) -> 
     return run_build(recipe, out=dataset, tokenizer=tokenizer, append=True, options=options)
 
 
-def plan_build(request: Request, *, dataset: str | None) -> dict[str, Any]:
-    """Returns what a build (or, with `dataset`, an append) would read, as JSON values."""
+def plan_build(
+    request: Request, *, dataset: str | None = None, own: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Returns what a build (or, with `dataset`, an append) would read, as JSON values.
+
+    Args:
+        request: what is asked for.
+        dataset: the dataset to append to.
+        own: paths or URLs of further folders that would be written to.
+    """
     recipe = request.recipe(_base(dataset) if dataset is not None else None)
-    sources = list_sources(recipe.inputs)
+    notes: list[str] = []
+    own = [*own, *([] if dataset is None else [dataset])]
+    sources = list_sources(recipe.inputs, own=own, note=notes.append)
     return {
+        "notes": notes,
         "sources": [
             {
                 "source": source.source,
@@ -125,6 +146,12 @@ def plan_build(request: Request, *, dataset: str | None) -> dict[str, Any]:
         "stages": [stage.name for stage in recipe.stages],
         "shard_bytes": recipe.output.shard_bytes,
     }
+
+
+def _opened(url: str, report: BuildReport) -> Dataset:
+    if not report.is_complete:
+        warnings.warn(report.incomplete, stacklevel=3)
+    return Repository(url).open(report.version)
 
 
 def _base(dataset: str) -> Dataset:

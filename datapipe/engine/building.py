@@ -29,6 +29,7 @@ from datapipe.dataset import (
 )
 from datapipe.engine import merge
 from datapipe.engine.code import environment
+from datapipe.engine.damage import DamagedFile, damaged_files, refuse_unreadable, skipped_damage
 from datapipe.engine.encode_unit import TokenizerFiles, keep_tokenizer
 from datapipe.engine.executors import Executor, LocalExecutor
 from datapipe.engine.executors.local import available_cores
@@ -162,6 +163,8 @@ class _Pieces:
     encoded: list[merge.Encoded]
     ledgers: list[Ledger]
     quarantine: pa.Table
+    inputs: pa.Table
+    damaged: tuple[DamagedFile, ...]
     compared: bool
 
 
@@ -195,10 +198,13 @@ class _Build:
             f"{repository.url + '/' + _WORK.rstrip('/') if given is None else given}"
         )
         self._passes = Passes(work=self._work, executor=executor, progress=options.progress)
+        self._notes: list[str] = []
 
     def run(self) -> BuildReport:
         """Runs all steps; returns the report, its seconds still 0."""
-        listed = list_sources(self._recipe.inputs)
+        listed = list_sources(
+            self._recipe.inputs, own=(self._repository.url, self._work.url), note=self._note
+        )
         self._repository.create()
         with begin_transaction(
             self._repository,
@@ -209,6 +215,10 @@ class _Build:
             self._note_store(transaction)
             self._repository = self._repository.since(transaction.started_seconds)
             return self._run(listed, transaction)
+
+    def _note(self, message: str) -> None:
+        self._notes.append(message)
+        self._options.progress.note(message)
 
     def _note_store(self, transaction: Transaction) -> None:
         if not transaction.is_exclusive:
@@ -221,11 +231,12 @@ class _Build:
         files = [file for source in listed for file, _ in source.files]
         digests = hash_files(files, executor=self._executor, progress=self._options.progress)
         sources = skip_known(listed, digests, self._base)
+        known_damage = skipped_damage(self._base, listed, sources, digests)
         if self._base is not None and not any(source.files for source in sources):
-            return self._nothing_new(self._base, num_skipped=len(files))
+            return self._nothing_new(self._base, len(files), known_damage)
         pieces = self._make_pieces(sources, digests)
         shards = self._write_shards(pieces)
-        committed = self._commit(sources, digests, pieces, shards, transaction)
+        committed = self._commit(sources, pieces, shards, transaction)
         self._work.empty(self._passes.used)
         return BuildReport(
             dataset=self._repository.url,
@@ -239,6 +250,9 @@ class _Build:
             inputs_read=sum(len(source.files) for source in sources),
             inputs_skipped=len(files) - sum(len(source.files) for source in sources),
             truncated=_truncated(pieces.scanned),
+            damaged=known_damage + pieces.damaged,
+            allow_damaged=self._recipe.guards.allow_damaged,
+            notes=tuple(self._notes),
             eos=self._eos,
             backend=self._tokenizer.backend,
             backend_reason=self._tokenizer.backend_reason,
@@ -249,6 +263,8 @@ class _Build:
         before, after, compare = split_stages(self._recipe)
         scanned = self._passes.scan(sources, digests, stages=before, compare=compare)
         quarantine = merge.quarantine_table(self._work, scanned)
+        inputs = merge.inputs_table(sources, digests, scanned)
+        damaged = damaged_files(inputs, quarantine)
         removals = self._passes.remove(
             scanned,
             known=known_documents(self._base, sources),
@@ -256,21 +272,31 @@ class _Build:
             sources=[source.source for source in sources],
             existing=known_signatures(self._base, compare=compare),
         )
-        self._check(add_up(sources, scanned, removals, []), quarantine)
+        self._check(sources, add_up(sources, scanned, removals, []), quarantine, damaged)
         encoded = self._encode(scanned, removals, after)
         ledgers = add_up(sources, scanned, removals, [record for _, record in encoded])
-        self._check(ledgers, quarantine)
+        self._check(sources, ledgers, quarantine, damaged)
         return _Pieces(
             scanned=scanned,
             removals=removals,
             encoded=encoded,
             ledgers=ledgers,
             quarantine=quarantine,
+            inputs=inputs,
+            damaged=damaged,
             compared=compare,
         )
 
-    def _check(self, ledgers: Sequence[Ledger], quarantine: pa.Table) -> None:
-        check_guards(ledgers, self._recipe.guards, examples=_examples(quarantine))
+    def _check(
+        self,
+        sources: Sequence[SourceInputs],
+        ledgers: Sequence[Ledger],
+        quarantine: pa.Table,
+        damaged: Sequence[DamagedFile],
+    ) -> None:
+        guards = self._recipe.guards
+        check_guards(ledgers, guards, examples=_examples(quarantine))
+        refuse_unreadable(damaged, sources, ledgers, allowed=guards.allow_damaged)
 
     def _encode(
         self, scanned: Sequence[Scanned], removals: Sequence[Removal], stages: StageList
@@ -327,7 +353,6 @@ class _Build:
     def _commit(
         self,
         sources: Sequence[SourceInputs],
-        digests: Mapping[str, str],
         pieces: _Pieces,
         shards: list[ShardRecord],
         transaction: Transaction,
@@ -340,7 +365,7 @@ class _Build:
             shards=shards,
             dropped=merge.dropped_table(self._work, pieces.scanned, removed, pieces.encoded),
             quarantine=pieces.quarantine,
-            inputs=merge.inputs_table(sources, digests, pieces.scanned),
+            inputs=pieces.inputs,
             signatures=merge.signatures_table(self._work, pieces.scanned, pieces.encoded)
             if pieces.compared
             else None,
@@ -370,7 +395,9 @@ class _Build:
     def _resolved_recipe(self) -> dict[str, Any]:
         return self._recipe.resolved(tokenizer=_tokenizer_record(self._tokenizer).sha256)
 
-    def _nothing_new(self, base: Dataset, *, num_skipped: int) -> BuildReport:
+    def _nothing_new(
+        self, base: Dataset, num_skipped: int, damaged: tuple[DamagedFile, ...]
+    ) -> BuildReport:
         digests = base.manifest.digests
         return BuildReport(
             dataset=self._repository.url,
@@ -384,6 +411,9 @@ class _Build:
             inputs_read=0,
             inputs_skipped=num_skipped,
             truncated=(),
+            damaged=damaged,
+            allow_damaged=self._recipe.guards.allow_damaged,
+            notes=tuple(self._notes),
             eos=self._eos,
             backend=self._tokenizer.backend,
             backend_reason=self._tokenizer.backend_reason,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datapipe.clean import document_stage
+from datapipe.clean import document_stage, dropped_rows
 from datapipe.dataset.tables import DROPPED
 from datapipe.documents import DOCUMENTS, domains, url_hashes
 from datapipe.encode import check_sample, encode_documents
@@ -100,11 +100,22 @@ def _encode(task: EncodeTask) -> dict[str, Any]:
         for batch in apply_stages(whole, stages, left):
             check_sample(batch, tokenizer, one_in=task.check_one_in)
             ids, num_tokens = encode_documents(batch, tokenizer, append_eos=task.append_eos)
-            batches.append(batch)
             tokens.append(ids)
-            counts.append(num_tokens)
+            counts.append(num_tokens[num_tokens > 0])
+            batches.append(_with_tokens(batch, num_tokens, left))
     kept = pa.Table.from_batches(batches, schema=plain(DOCUMENTS.empty_table()).schema)
     return _store(task, kept, np.concatenate(tokens), np.concatenate(counts), left)
+
+
+def _with_tokens(
+    batch: pa.RecordBatch, num_tokens: npt.NDArray[np.int64], left: list[pa.Table]
+) -> pa.RecordBatch:
+    """Returns the documents that have a token: one without can't be part of a shard."""
+    if num_tokens.all():
+        return batch
+    gone = batch.filter(pa.array(num_tokens == 0))
+    left.append(dropped_rows(gone, stage="encode", rule="no_tokens"))
+    return batch.filter(pa.array(num_tokens > 0))
 
 
 def _kept(documents: pa.Table, removed: bytes) -> pa.Table:

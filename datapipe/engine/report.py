@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from datapipe.engine.damage import DamagedFile, damage_in
 from datapipe.engine.ledger import Ledger
 
 __all__ = ["BuildReport"]
@@ -31,7 +32,13 @@ class BuildReport:
     inputs_skipped: int
     """Files that the dataset has already (append)."""
     truncated: tuple[str, ...]
-    """Files that end in the middle; their whole records are in."""
+    """Files of this run that end in the middle or are damaged; their whole records are in."""
+    damaged: tuple[DamagedFile, ...]
+    """Those of which records may be lost that nobody can see, and such ones that were skipped."""
+    allow_damaged: bool
+    """Whether that was accepted."""
+    notes: tuple[str, ...]
+    """What was left out of the inputs, or has several names and was read once."""
     eos: tuple[int, str]
     """Id and text of the token that closes documents."""
     backend: str
@@ -41,9 +48,36 @@ class BuildReport:
     seconds: float
 
     @property
+    def is_complete(self) -> bool:
+        """Whether all that was asked for is in; damage that was accepted doesn't count."""
+        return self.allow_damaged or not self.damaged
+
+    @property
+    def incomplete(self) -> str:
+        """What is missing and what to do, one line; empty if it is complete."""
+        if self.is_complete:
+            return ""
+        return (
+            f"{damage_in(self.damaged)}. Version {self.version} holds all the rest. Replace "
+            "what is damaged and run again, or accept the loss with --allow-damaged (recipe "
+            "`guards: {allow_damaged: true}`)"
+        )
+
+    @property
     def warnings(self) -> list[str]:
         """What went as it had to, and still wants a look."""
-        found = [f"{name} ends in the middle; its whole records are in" for name in self.truncated]
+        rest = {True: "", False: "; all the rest of it is in"}
+        return [f"{item}{rest[item.is_whole]}" for item in self.damaged] + self.remarks
+
+    @property
+    def remarks(self) -> list[str]:
+        """The warnings that aren't about damaged files."""
+        damaged = {item.file for item in self.damaged}
+        found = [
+            f"{name} ends in the middle; its whole records are in"
+            for name in self.truncated
+            if name not in damaged
+        ]
         records = sum(ledger.records for ledger in self.ledgers)
         known = sum(ledger.num_known for ledger in self.ledgers)
         if self.inputs_read and not known and not any(ledger.kept for ledger in self.ledgers):
@@ -73,6 +107,9 @@ class BuildReport:
             "shards": self.shards,
             "inputs": {"read": self.inputs_read, "skipped": self.inputs_skipped},
             "truncated": list(self.truncated),
+            "damaged": [item.to_json() for item in self.damaged],
+            "complete": self.is_complete,
+            "notes": list(self.notes),
             "warnings": self.warnings,
             "eos": {"id": self.eos[0], "token": self.eos[1]},
             "backend": self.backend,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from datapipe.dataset import Dataset
-from datapipe.errors import UsageError
+from datapipe.errors import InputError, UsageError
 from datapipe.recipe import (
     Fields,
     Guards,
@@ -52,6 +53,7 @@ class Request:
     source: str | None = None
     max_quarantined_fraction: float | None = None
     max_dropped_fraction: float | None = None
+    allow_damaged: bool = False
 
     def __post_init__(self) -> None:
         if not self.inputs:
@@ -77,6 +79,7 @@ class Request:
         Raises:
             UsageError: options that don't go together; RecipeError: the recipe is wrong.
         """
+        self._refuse_odd_names()
         if self._is_recipe:
             self._refuse_options()
             recipe = load_recipe(Path(self.inputs[0]))
@@ -123,6 +126,16 @@ class Request:
             )
         return bool(recipes)
 
+    def _refuse_odd_names(self) -> None:
+        for path in self.inputs:
+            try:
+                path.encode()
+            except UnicodeEncodeError as error:
+                raise InputError(
+                    f"the name of {os.fsencode(path)!r} isn't UTF-8, so it can't be recorded; "
+                    "rename it."
+                ) from error
+
     def _refuse_options(self) -> None:
         given = {
             "--text-field": self.text_field,
@@ -140,6 +153,7 @@ class Request:
         given = {
             "max_quarantined_fraction": self.max_quarantined_fraction,
             "max_dropped_fraction_per_source": self.max_dropped_fraction,
+            "allow_damaged": self.allow_damaged or None,
         }
         return guards.model_copy(update={k: v for k, v in given.items() if v is not None})
 

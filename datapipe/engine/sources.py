@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from datapipe.engine.executors import Executor
-from datapipe.errors import InputError
-from datapipe.observe import Progress
+from datapipe.observe import NO_PROGRESS, Progress
 from datapipe.read import (
     Format,
     InputFile,
     check_fields,
     detect_format,
+    ensure_distinct,
     input_sha256,
     list_inputs,
 )
@@ -34,20 +34,36 @@ class SourceInputs:
     files: tuple[tuple[InputFile, Format], ...]
 
 
-def list_sources(inputs: Sequence[Input]) -> list[SourceInputs]:
+def list_sources(
+    inputs: Sequence[Input],
+    *,
+    own: Sequence[str] = (),
+    note: Callable[[str], None] = NO_PROGRESS.note,
+) -> list[SourceInputs]:
     """Returns the files of every input entry, their formats known and their fields checked.
 
+    Args:
+        inputs: the recipe's entries.
+        own: paths or URLs of the folders that the build writes to; they are left out.
+        note: told, once each, what was left out or has several names.
+
     Raises:
-        InputError: a path or field that isn't there, an unknown format, the same relative name
+        InputError: a path or field that isn't there, an unknown format, a file or relative name
             twice in one source.
     """
-    found = [_list_source(entry) for entry in inputs]
-    _check_names(found)
+    notes: dict[str, None] = {}
+    found = [_list_source(entry, own, notes.setdefault) for entry in inputs]
+    for source in dict.fromkeys(entry.source for entry in found):
+        ensure_distinct(
+            file for entry in found if entry.source == source for file, _ in entry.files
+        )
+    for message in notes:
+        note(message)
     return found
 
 
-def _list_source(entry: Input) -> SourceInputs:
-    files = list_inputs(entry.paths, root=entry.root)
+def _list_source(entry: Input, own: Sequence[str], note: Callable[[str], None]) -> SourceInputs:
+    files = list_inputs(entry.paths, root=entry.root, own=own, note=note)
     formats = [detect_format(file, declared=entry.format) for file in files]
     check_fields(files, entry.fields, entry.source, declared=entry.format)
     return SourceInputs(
@@ -56,21 +72,6 @@ def _list_source(entry: Input) -> SourceInputs:
         licence=entry.licence,
         files=tuple(zip(files, formats, strict=True)),
     )
-
-
-def _check_names(inputs: Sequence[SourceInputs]) -> None:
-    seen: dict[tuple[str, str], str] = {}
-    for entry in inputs:
-        for file, _ in entry.files:
-            name = (entry.source, file.relative)
-            other = seen.get(name)
-            if other is not None:
-                raise InputError(
-                    f"source {entry.source} has the relative name {file.relative} twice: "
-                    f"{other} and {file.path}; documents of both would have the same identity. "
-                    "Leave one out, give it another source, or set `root:` of its input"
-                )
-            seen[name] = file.path
 
 
 def input_roots(sources: Sequence[SourceInputs]) -> list[tuple[str, str]]:

@@ -9,13 +9,13 @@ from difflib import get_close_matches
 from itertools import islice
 
 from datapipe.errors import InputError
-from datapipe.read.columns import is_text, type_at
+from datapipe.read.columns import is_text, num_named, type_at
 from datapipe.read.damage import Fault, StreamDamage
 from datapipe.read.fields import is_there
 from datapipe.read.formats import KNOWN_FORMATS, Format, detect_format
 from datapipe.read.inputs import InputFile
 from datapipe.read.lines import LineCutter, cut_lines
-from datapipe.read.parquet import ParquetDamage, open_parquet
+from datapipe.read.parquet_file import ParquetDamage, ParquetInput
 from datapipe.read.records import RecordError, parse_json
 from datapipe.read.streams import open_input, stream
 from datapipe.recipe import FieldPath, Fields
@@ -112,16 +112,22 @@ def _parsed(lines: Sequence[bytes]) -> Iterator[object]:
 def _look_at_schema(file: InputFile, path: FieldPath, seen: _Seen) -> None:
     with open_input(file) as view:
         try:
-            parquet = open_parquet(view)
+            parquet = ParquetInput(view)
         except ParquetDamage:
             return
-        schema = parquet.schema_arrow
-        seen.num_records += parquet.metadata.num_rows
-        seen.num_looked_at += parquet.metadata.num_rows
-        seen.has_text |= type_at(schema, path) is not None
-        for column in schema:
-            seen.keys.setdefault(column.name)
-            seen.text_bytes[column.name] += is_text(column.type)
+    twice = num_named(parquet.schema, path[0])
+    if twice > 1:
+        raise InputError(
+            f"{file.path} has {twice} columns named `{path[0]}`, so it isn't clear which one is "
+            "meant. Rename them, leave the file out, or name another column with --text-field (in "
+            "a recipe `fields: {text: ...}`)."
+        )
+    seen.num_records += parquet.num_rows
+    seen.num_looked_at += parquet.num_rows
+    seen.has_text |= type_at(parquet.schema, path) is not None
+    for column in parquet.schema:
+        seen.keys.setdefault(column.name)
+        seen.text_bytes[column.name] += is_text(column.type)
 
 
 def _note_keys(record: dict[str, object], seen: _Seen) -> None:

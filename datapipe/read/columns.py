@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -10,16 +11,19 @@ from datapipe.read.dates import parse_dates
 from datapipe.recipe import FieldPath
 
 __all__ = [
+    "byte_lengths",
     "column_at",
     "date_column",
     "id_column",
     "is_text",
+    "num_named",
     "string_column",
     "text_column",
     "type_at",
 ]
 
 _SECONDS = pa.timestamp("s", tz="UTC")
+_YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_800
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -46,8 +50,27 @@ def column_at(batch: pa.RecordBatch, path: FieldPath) -> pa.Array | None:
     return column
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Tells whether a column of this type can hold texts."""
+def num_named(schema: pa.Schema, name: str) -> int:
+    """Returns how many top-level columns have this name."""
+    return len(schema.get_all_field_indices(name))
+
+
+def byte_lengths(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Returns how many bytes each value unpacks to: int64 [rows]; 0 if null or no string."""
+    if pa.types.is_dictionary(column.type):
+        lengths = np.append(byte_lengths(column.dictionary), np.int64(0))
+        indices: npt.NDArray[np.int64] = column.indices.fill_null(len(lengths) - 1).to_numpy()
+        return lengths[indices]
+    if not is_text(column.type):
+        return np.zeros(len(column), dtype=np.int64)
+    lengths = pc.binary_length(column.cast(pa.large_binary()))
+    return np.asarray(lengths.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def is_text(kind: pa.DataType | None) -> bool:
+    """Tells whether there is a column of this type and it can hold texts."""
+    if kind is None:
+        return False
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     return _is_string(kind) or _is_binary(kind)
@@ -88,7 +111,10 @@ def id_column(column: pa.Array | None) -> pa.Array | None:
 
 
 def date_column(column: pa.Array | None) -> pa.Array | None:
-    """Returns UTC seconds of timestamps (without a zone: UTC), dates and ISO 8601 strings."""
+    """Returns UTC seconds of timestamps (without a zone: UTC), dates and ISO 8601 strings.
+
+    Null where the year isn't one of 1 to 9999.
+    """
     if column is None:
         return None
     kind = column.type
@@ -96,7 +122,7 @@ def date_column(column: pa.Array | None) -> pa.Array | None:
         return _floored(column.cast(pa.int64()), _PER_SECOND[kind.unit])
     if pa.types.is_date(kind):
         days = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
-        return pc.multiply(days, 86_400).cast(_SECONDS)
+        return _in_calendar(pc.multiply(days, 86_400))
     strings = string_column(column)
     return None if strings is None else parse_dates(strings.to_pylist())
 
@@ -104,7 +130,13 @@ def date_column(column: pa.Array | None) -> pa.Array | None:
 def _floored(ticks: pa.Array, per_second: int) -> pa.Array:
     seconds = np.floor_divide(ticks.fill_null(0).to_numpy(), per_second)
     missing = ticks.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(seconds, pa.int64(), mask=missing).cast(_SECONDS)
+    return _in_calendar(pa.array(seconds, pa.int64(), mask=missing))
+
+
+def _in_calendar(seconds: pa.Array) -> pa.Array:
+    """Returns the times, null where they are outside of the years 1 to 9999."""
+    known = pc.and_(pc.greater_equal(seconds, _YEAR_1), pc.less(seconds, _YEAR_10000))
+    return pc.if_else(known, seconds, pa.scalar(None, pa.int64())).cast(_SECONDS)
 
 
 def _decoded(value: bytes | None) -> str | None:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from datapipe.errors import FailedError, InputError
+from datapipe.errors import InputError
+from datapipe.observe import NO_PROGRESS
+from datapipe.read.walk import Identity, Walker, identity, is_dataset, unreadable
 
 __all__ = ["InputFile", "ensure_distinct", "list_inputs"]
 
 _WILDCARDS = frozenset("*?[")
+_UNKNOWN: Identity = (0, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,8 +36,19 @@ class InputFile:
     """Its size when it was listed."""
     modified_ns: int = 0
     """When it was last written, nanoseconds since the epoch, as of the listing; 0: not known."""
+    changed_ns: int = 0
+    """When it or what is known of it last changed; unlike `modified_ns` nobody can set it."""
+    identity: Identity = _UNKNOWN
+    """Which file it is, whatever it is called; 0, 0: not known."""
+    given: str = ""
+    """The path that meant it."""
     named: bool = False
     """Given by its own path, rather than found in a folder or by a wildcard."""
+
+    def is_as_listed(self, status: os.stat_result) -> bool:
+        """Tells whether a file of this status is the one that was listed, unchanged."""
+        now = (identity(status), status.st_mtime_ns, status.st_ctime_ns)
+        return not self.modified_ns or now == (self.identity, self.modified_ns, self.changed_ns)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,45 +61,66 @@ class _Entry:
 
 
 def list_inputs(
-    paths: str | Path | Sequence[str | Path], *, root: str | Path | None = None
+    paths: str | Path | Sequence[str | Path],
+    *,
+    root: str | Path | None = None,
+    own: Iterable[str] = (),
+    note: Callable[[str], None] = NO_PROGRESS.note,
 ) -> list[InputFile]:
-    """Returns the files that `paths` mean, ascending by relative name.
+    """Returns the files that `paths` mean, ascending by relative name; each file once.
 
     A path is a file, a folder (everything below it) or a pattern with `*`, `?`, `[...]` and `**`.
-    Hidden files and folders are left out unless named. Links are followed; a link into a folder
-    that contains it isn't.
+    Hidden files and folders are left out unless named, and so is what the program writes itself:
+    the folders of `own` and any dataset. Links are followed; what has several names below one path
+    is read once, under a name that isn't a link if there is one, else under the first.
 
     Args:
         paths: where the data is; relative ones are relative to the current folder.
         root: the folder that names are relative to; default: see the module.
+        own: paths or URLs of the folders that the program writes to.
+        note: told, a line each, what was left out or has several names.
 
     Raises:
-        InputError: a path doesn't exist or means no file, or two files have the same name.
+        InputError: a path doesn't exist, means no file or is the program's own folder, or two
+            files have the same name, or two paths mean the same file.
         FailedError: a folder can't be listed.
     """
     given = [paths] if isinstance(paths, str | Path) else paths
     entries = [_parse(str(path)) for path in given]
     if not entries:
         raise InputError("no input path is given; name files, folders or patterns to read.")
-    top = _local(str(root)) if root is not None else _common_root(entries)
-    found = [(entry, path) for entry in entries for path in _expand(entry)]
-    files = sorted((_input(entry, path, top) for entry, path in found), key=lambda f: f.relative)
-    _refuse_twice_given(found)
+    top = _root(str(root)) if root is not None else _common_root(entries)
+    walker = Walker(_local(folder) for folder in own if _is_local(folder))
+    found = [file for entry in entries for file in _files(entry, top, walker, note)]
+    _tell(walker, note)
+    files = sorted(found, key=lambda file: file.relative)
     ensure_distinct(files)
     return files
 
 
 def ensure_distinct(files: Iterable[InputFile]) -> None:
-    """Raises InputError if two of one source's files have the same relative name."""
-    seen: dict[str, InputFile] = {}
+    """Raises InputError if two of one source's files are the same, or have the same name."""
+    by_identity: dict[Identity, InputFile] = {}
+    by_name: dict[str, InputFile] = {}
     for file in files:
-        other = seen.setdefault(file.relative, file)
+        other = by_identity.setdefault(file.identity, file)
+        if other is not file and file.identity != _UNKNOWN:
+            raise InputError(_same_file(other, file))
+        other = by_name.setdefault(file.relative, file)
         if other is not file:
             raise InputError(
                 f"{other.path} and {file.path} have the same name, {file.relative}, in one source; "
                 "their documents could not be told apart. Give them different sources, or a "
                 "`root:` above both."
             )
+
+
+def _same_file(one: InputFile, other: InputFile) -> str:
+    if one.path == other.path:
+        what = f"{one.path} is given twice, by {one.given} and by {other.given}"
+    else:
+        what = f"{one.path} and {other.path} are the same file, through a link"
+    return f"{what}; its documents would count twice. Leave one of them out."
 
 
 def _parse(given: str) -> _Entry:
@@ -106,8 +140,16 @@ def _exists(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise FailedError(f"{path} can't be read: {error.strerror}.") from error
+        raise unreadable(path, error) from error
     return True
+
+
+def _is_folder(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where permission is missing
+
+
+def _is_local(given: str) -> bool:
+    return "://" not in given or given.startswith("file://")
 
 
 def _local(given: str) -> Path:
@@ -139,81 +181,78 @@ def _home_expanded(path: Path) -> Path:
 
 
 def _common_root(entries: Sequence[_Entry]) -> Path:
-    folders = [e.base if e.pattern or e.base.is_dir() else e.base.parent for e in entries]
+    folders = [e.base if e.pattern or _is_folder(e.base) else e.base.parent for e in entries]
     return Path(os.path.commonpath(folders))
 
 
-def _expand(entry: _Entry) -> list[Path]:
+def _root(given: str) -> Path:
+    root = _local(given)
+    if not _is_folder(root):
+        raise InputError(
+            f"the root {root} isn't a folder; `root:` is the folder that file names are relative "
+            "to. Change it or leave it out."
+        )
+    return root
+
+
+def _files(
+    entry: _Entry, root: Path, walker: Walker, note: Callable[[str], None]
+) -> list[InputFile]:
+    """Returns the files that one given path means, each under one of its names."""
+    names: dict[Identity, list[InputFile]] = {}
+    for path in _expand(entry, walker):
+        file = _input(entry, path, root)
+        names.setdefault(file.identity, []).append(file)
+    chosen = [min(same, key=_link_last) if len(same) > 1 else same[0] for same in names.values()]
+    twice = [(file, same) for file, same in zip(chosen, names.values(), strict=True) if same[1:]]
+    if twice:
+        file, same = twice[0]
+        other = next(name for name in same if name is not file)
+        more = f", and {len(twice) - 1:,} more such files" if twice[1:] else ""
+        note(f"{other.path} is {file.path} under another name{more}; each was read once")
+    return chosen
+
+
+def _link_last(file: InputFile) -> tuple[bool, str]:
+    return os.path.realpath(file.path) != file.path, file.relative
+
+
+def _tell(walker: Walker, note: Callable[[str], None]) -> None:
+    for path, why in walker.left_out.items():
+        note(f"{path} was left out of the inputs: {why}")
+    if walker.linked:
+        folder, other = next(iter(walker.linked.items()))
+        more = f", and {len(walker.linked) - 1:,} more such" if len(walker.linked) > 1 else ""
+        note(f"{folder} is {other} under another name{more}; each folder was read once")
+
+
+def _expand(entry: _Entry, walker: Walker) -> list[Path]:
+    if walker.is_own(entry.base):
+        raise InputError(
+            f"{entry.given} is, or lies in, a folder that this command writes to, so it can't be "
+            "its input. Give --out (and --work) another folder, or leave this path out."
+        )
     if entry.pattern:
-        found = sorted(set(_matches(entry.base, entry.pattern, ())))
-    elif entry.base.is_dir():
-        found = sorted(_walk(entry.base, ()))
+        found = sorted(set(walker.matches(entry.base, entry.pattern)))
+    elif _is_folder(entry.base):
+        _refuse_dataset(entry)
+        found = sorted(walker.below(entry.base))
     else:
         return [entry.base]
     if not found:
         what = "matches no file" if entry.pattern else "holds no file that isn't hidden"
-        raise InputError(f"{entry.given} {what}; check the path.")
+        passed = ", ".join(f"{path} ({why})" for path, why in walker.left_out.items())
+        left_out = f"; left out: {passed}" if passed else ""
+        raise InputError(f"{entry.given} {what}{left_out}; check the path.")
     return found
 
 
-def _matches(folder: Path, pattern: tuple[str, ...], above: tuple[object, ...]) -> Iterator[Path]:
-    """Yields the files that `pattern` means below `folder`; a folder it means counts whole."""
-    first, rest = pattern[0], pattern[1:]
-    if first == "**":
-        yield from _matches(folder, rest, above) if rest else _walk(folder, above)
-        for inner, inside in _subfolders(folder, above) if rest else ():
-            yield from _matches(inner, pattern, inside)
-        return
-    for child in _children(folder):
-        if child.name.startswith(".") and not first.startswith("."):
-            continue
-        if not fnmatchcase(child.name, first):
-            continue
-        if rest:
-            yield from _matches(Path(child), rest, above) if child.is_dir() else ()
-        else:
-            yield from _walk(Path(child), above) if child.is_dir() else _regular(child)
-
-
-def _walk(folder: Path, above: tuple[object, ...]) -> Iterator[Path]:
-    for child in _children(folder):
-        if not child.name.startswith(".") and not child.is_dir():
-            yield from _regular(child)
-    for child_folder, inside in _subfolders(folder, above):
-        yield from _walk(child_folder, inside)
-
-
-def _subfolders(
-    folder: Path, above: tuple[object, ...]
-) -> Iterator[tuple[Path, tuple[object, ...]]]:
-    """Yields the folders in `folder` that don't contain it, each with the folders it lies in."""
-    inside = (*above, _identity(folder))
-    for child in _children(folder):
-        if child.name.startswith(".") or not child.is_dir():
-            continue
-        if _identity(Path(child)) not in inside:
-            yield Path(child), inside
-
-
-def _identity(folder: Path) -> object:
-    status = folder.stat()
-    return (status.st_dev, status.st_ino)
-
-
-def _children(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise FailedError(f"the folder {folder} can't be listed: {error.strerror}.") from error
-
-
-def _regular(child: os.DirEntry[str]) -> Iterator[Path]:
-    """Yields the path of a file, and nothing for a pipe, socket or device in a folder."""
-    if child.is_file() or child.is_symlink():
-        yield Path(child)
+def _refuse_dataset(entry: _Entry) -> None:
+    if is_dataset(entry.base):
+        raise InputError(
+            f"{entry.given} is a dataset, not raw data: it holds tokens and tables. Name the files "
+            "that it was built from."
+        )
 
 
 def _input(entry: _Entry, path: Path, root: Path) -> InputFile:
@@ -222,7 +261,7 @@ def _input(entry: _Entry, path: Path, root: Path) -> InputFile:
     except FileNotFoundError as error:
         raise InputError(f"{path} is a broken link, or is gone; remove it or mend it.") from error
     except OSError as error:
-        raise FailedError(f"{path} can't be read: {error.strerror}.") from error
+        raise unreadable(path, error) from error
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path} isn't a regular file; write its contents to one first.")
     return InputFile(
@@ -230,6 +269,9 @@ def _input(entry: _Entry, path: Path, root: Path) -> InputFile:
         relative=_relative(path, root),
         size_bytes=status.st_size,
         modified_ns=status.st_mtime_ns,
+        changed_ns=status.st_ctime_ns,
+        identity=identity(status),
+        given=entry.given,
         named=path == entry.base,
     )
 
@@ -245,14 +287,3 @@ def _relative(path: Path, root: Path) -> str:
             f"the name of {os.fsencode(path)!r} isn't UTF-8, so it can't be recorded; rename it."
         ) from error
     return relative
-
-
-def _refuse_twice_given(found: Sequence[tuple[_Entry, Path]]) -> None:
-    givers: dict[Path, _Entry] = {}
-    for entry, path in found:
-        other = givers.setdefault(path, entry)
-        if other is not entry:
-            raise InputError(
-                f"{path} is given twice, by {other.given} and by {entry.given}; its documents "
-                "would count twice. Leave one of them out."
-            )

@@ -147,6 +147,9 @@ class _Parser:
             into.faults.append(piece)
             into.size_bytes += len(piece.raw)
             return
+        into.blank_lines += len(piece.blanks)
+        if not piece.lines:
+            return
         into.size_bytes += sum(map(len, piece.lines))
         if self._decoder is None:
             odd = set(range(len(piece.lines)))
@@ -173,8 +176,12 @@ class _Parser:
         records: list[Any] = []
         places: list[int] = []
         refused = set(odd)
+        blank_lines = 0
         for index, line in enumerate(piece.lines):
             if index in odd:
+                continue
+            if line.isspace():
+                blank_lines += 1
                 continue
             try:
                 records.append(self._decoder.decode(line))
@@ -184,6 +191,7 @@ class _Parser:
                 refused.add(index)
             else:
                 places.append(index)
+        into.blank_lines += blank_lines
         _take(self._decoder, piece, records, places, into)
         return refused
 

@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from datapipe.read.damage import RAW_LIMIT_BYTES, Fault
 
+_LF, _CR = ord("\n"), ord("\r")
+
 __all__ = ["LineBlock", "LineCutter", "cut_lines", "is_utf8"]
 
 
@@ -28,6 +30,8 @@ class LineBlock:
     """Where each starts in the stream."""
     data: bytes
     """The bytes that the lines were cut from, for looking at all of them at once."""
+    blanks: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Where the empty lines start; they aren't among `lines`, of which some may be white space."""
     unterminated: bool = False
     """The last line is the stream's end and has no LF."""
 
@@ -118,10 +122,18 @@ class LineCutter:
         )
 
     def _whole_lines(self, data: bytes) -> Iterator[LineBlock | Fault]:
-        lines = data.split(b"\n")
-        lengths = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines))
-        offsets = np.cumsum(lengths + 1)
-        offsets += self.offset - lengths - 1
+        characters = np.frombuffer(data + b"\n", dtype=np.uint8)
+        ends = np.flatnonzero(characters == _LF)
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        lengths = ends - starts
+        blank = (lengths == 0) | ((lengths == 1) & (characters[starts] == _CR))
+        blanks = starts[blank] + self.offset
+        if blanks.size:
+            starts, ends, lengths = starts[~blank], ends[~blank], lengths[~blank]
+            lines = [data[i:j] for i, j in zip(starts.tolist(), ends.tolist(), strict=True)]
+        else:
+            lines = data.split(b"\n")
+        offsets = starts + self.offset
         self.offset += len(data) + 1
         if b"\r" in data:
             lines = [line[:-1] if line.endswith(b"\r") else line for line in lines]
@@ -133,7 +145,7 @@ class LineCutter:
                 length=int(lengths[index]),
                 limit=self.max_record_bytes,
             )
-        yield LineBlock(lines=lines, offsets=np.delete(offsets, long), data=data)
+        yield LineBlock(lines=lines, offsets=np.delete(offsets, long), data=data, blanks=blanks)
 
 
 def is_utf8(data: bytes) -> bool:
@@ -155,11 +167,13 @@ def _before(piece: LineBlock | Fault, end: int | None) -> Iterator[LineBlock | F
     elif isinstance(piece, Fault):
         if piece.offset < end:
             yield piece
-    elif count := int(np.searchsorted(piece.offsets, end)):
+    else:
+        count = int(np.searchsorted(piece.offsets, end))
         yield LineBlock(
             lines=piece.lines[:count],
             offsets=piece.offsets[:count],
             data=piece.data,
+            blanks=piece.blanks[: int(np.searchsorted(piece.blanks, end))],
             unterminated=piece.unterminated and count == len(piece.lines),
         )
 

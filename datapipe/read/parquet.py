@@ -1,7 +1,7 @@
 """Parquet to documents: a row is a document, its place is (row group, row in the group).
 
-Only the columns asked for are read, in slices of a row group. A row group that can't be read is one
-quarantined record; the others are read.
+Only the columns asked for are read, in slices of a row group. Of a row group that can't be read
+every row is a quarantined record; the others are read.
 """
 
 from __future__ import annotations
@@ -11,42 +11,27 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from datapipe.documents import batch_from_columns
 from datapipe.read.columns import (
+    byte_lengths,
     column_at,
     date_column,
     id_column,
     is_text,
+    num_named,
     string_column,
     text_column,
     type_at,
 )
 from datapipe.read.damage import RAW_LIMIT_BYTES, Fault
 from datapipe.read.lines import is_utf8
+from datapipe.read.parquet_file import MAX_ROWS, ParquetDamage, ParquetInput, damage_of_parquet
 from datapipe.read.results import Origin, ReadResult
 from datapipe.recipe import FieldPath, Fields
-from tiering.errors import StoreError
-from tiering.store import View, ViewFile
+from tiering.store import View
 
-__all__ = ["ParquetDamage", "open_parquet", "read_parquet"]
-
-_MAX_ROWS = 1 << 16
-
-
-class ParquetDamage(Exception):
-    """A Parquet file can't be opened."""
-
-
-def open_parquet(view: View) -> pq.ParquetFile:
-    """Returns the open file. Raises: ParquetDamage: its footer can't be read."""
-    try:
-        return pq.ParquetFile(pa.PythonFile(ViewFile(view), mode="r"), pre_buffer=False)
-    except StoreError:
-        raise
-    except (pa.ArrowException, OSError) as error:
-        raise ParquetDamage(_first_line(error)) from error
+__all__ = ["read_parquet"]
 
 
 def read_parquet(
@@ -72,11 +57,13 @@ def read_parquet(
         yield origin.result()
         return
     try:
-        file = open_parquet(view)
+        file = ParquetInput(view, fields.paths().values())
     except ParquetDamage as damage:
-        yield origin.result(faults=[_corrupt(0, 0, str(damage))], truncated=True)
+        detail = f"the file can't be opened as Parquet: {damage}"
+        fault = Fault(error="corrupt_parquet", detail=detail, offset=0, length=0, raw=b"")
+        yield origin.result(faults=[fault], truncated=True)
         return
-    for group in groups[: max(file.num_row_groups - groups.start, 0)]:
+    for group in groups[: max(file.num_groups - groups.start, 0)]:
         reader = _GroupReader(
             file, group, paths=fields.paths(), origin=origin, max_record_bytes=max_record_bytes
         )
@@ -88,7 +75,7 @@ class _GroupReader:
 
     def __init__(
         self,
-        file: pq.ParquetFile,
+        file: ParquetInput,
         group: int,
         *,
         paths: dict[str, FieldPath],
@@ -103,40 +90,47 @@ class _GroupReader:
         self._row = 0
 
     def read(self, *, batch_bytes: int) -> Iterator[ReadResult]:
-        kind = type_at(self._file.schema_arrow, self._paths["text"])
-        if kind is None or not is_text(kind):
+        kind = type_at(self._file.schema, self._paths["text"])
+        if not is_text(kind):
             yield from self._refuse_all(kind)
             return
-        batches = self._file.iter_batches(
-            batch_size=self._slice_rows(batch_bytes),
-            row_groups=[self._group],
-            columns=[".".join(path) for path in self._paths.values()],
-            use_threads=False,
-        )
         try:
-            for batch in batches:
-                yield self._result(batch)
-                self._row += batch.num_rows
-        except StoreError:
-            raise
-        except (pa.ArrowException, OSError) as error:
-            fault = _corrupt(self._group, self._row, _first_line(error))
-            yield self._origin.result(faults=[fault], truncated=True)
+            for batch in self._file.batches(self._group, batch_bytes=batch_bytes):
+                for piece in self._pieces(batch, batch_bytes):
+                    with damage_of_parquet():
+                        result = self._result(piece)
+                    yield result
+                    self._row += piece.num_rows
+        except ParquetDamage as damage:
+            yield from self._lost(str(damage))
+        else:
+            yield from self._missing()
 
-    def _slice_rows(self, batch_bytes: int) -> int:
-        metadata = self._file.metadata.row_group(self._group)
-        row_bytes = max(metadata.total_byte_size // max(metadata.num_rows, 1), 1)
-        return max(1, min(_MAX_ROWS, int(batch_bytes // row_bytes)))
+    def _pieces(self, batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+        """Yields a batch in pieces of about `batch_bytes`, however much its rows unpack to."""
+        with damage_of_parquet():
+            columns = [column_at(batch, path) for path in self._paths.values()]
+            sizes = sum(byte_lengths(column) for column in columns if column is not None)
+            ends = np.cumsum(sizes)
+        start, before = 0, 0
+        while start < batch.num_rows:
+            stop = int(np.searchsorted(ends, before + batch_bytes, side="right"))
+            stop = max(stop, start + 1)
+            yield batch.slice(start, stop - start)
+            start, before = stop, int(ends[stop - 1])
 
     def _result(self, batch: pa.RecordBatch) -> ReadResult:
-        texts = text_column(column_at(batch, self._paths["text"]))
-        faults = self._faults(texts)
         rows = np.arange(self._row, self._row + batch.num_rows, dtype=np.int64)
-        if faults:
-            good = np.ones(batch.num_rows, dtype=bool)
-            good[[fault.length - self._row for fault in faults]] = False
-            batch, texts, rows = batch.filter(pa.array(good)), texts.filter(good), rows[good]
-        return self._origin.result(self._documents(batch, texts, rows), faults)
+        column = column_at(batch, self._paths["text"])
+        assert column is not None
+        faults = self._unfit(column)
+        batch, rows = _without(faults, batch, rows)
+        texts = text_column(column_at(batch, self._paths["text"]))
+        not_utf8 = self._not_utf8(texts, rows)
+        if not_utf8:
+            batch, rows = _without(not_utf8, batch, rows)
+            texts = text_column(column_at(batch, self._paths["text"]))
+        return self._origin.result(self._documents(batch, texts, rows), faults + not_utf8)
 
     def _documents(
         self, batch: pa.RecordBatch, texts: pa.Array, rows: npt.NDArray[np.int64]
@@ -155,33 +149,64 @@ class _GroupReader:
             crawled_at=date_column(columns["date"]),
         )
 
-    def _faults(self, texts: pa.Array) -> list[Fault]:
-        """Returns a fault for each text that is null, too long or not UTF-8."""
+    def _unfit(self, column: pa.Array) -> list[Fault]:
+        """Returns a fault for each text that is null or too long; none is unpacked for that."""
         faults = [
-            self._fault(row, "text_missing", f"`{self._name}` is null", b"")
-            for row in np.flatnonzero(texts.is_null()).tolist()
+            self._fault(self._row + row, "text_missing", f"`{self._name}` is null", b"")
+            for row in np.flatnonzero(column.is_null()).tolist()
         ]
-        lengths = _lengths(texts)
+        lengths = byte_lengths(column)
         for row in np.flatnonzero(lengths > self._max_record_bytes).tolist():
-            size, raw = int(lengths[row]), texts[row].as_buffer()[:RAW_LIMIT_BYTES]
-            detail = f"the text has {size:,} bytes, {self._max_record_bytes:,} are allowed"
-            faults.append(self._fault(row, "record_too_large", detail, raw.to_pybytes()))
-        known = {fault.length - self._row for fault in faults}
-        for row in _not_utf8(texts):
-            if row not in known:
-                detail = f"`{self._name}` isn't UTF-8"
-                faults.append(self._fault(row, "invalid_utf8", detail, texts[row].as_py()))
+            detail = f"the text has {lengths[row]:,} bytes, {self._max_record_bytes:,} are allowed"
+            raw = _beginning(column[row])
+            faults.append(self._fault(self._row + row, "record_too_large", detail, raw))
         return faults
+
+    def _not_utf8(self, texts: pa.Array, rows: npt.NDArray[np.int64]) -> list[Fault]:
+        detail = f"`{self._name}` isn't UTF-8"
+        return [
+            self._fault(int(rows[row]), "invalid_utf8", detail, texts[row].as_py())
+            for row in _not_utf8(texts)
+        ]
 
     def _refuse_all(self, kind: pa.DataType | None) -> Iterator[ReadResult]:
         error = "text_missing" if kind is None or pa.types.is_null(kind) else "text_not_string"
+        twice = num_named(self._file.schema, self._paths["text"][0])
         what = "there is no column" if kind is None else f"the type is {kind} in column"
-        num_rows = self._file.metadata.row_group(self._group).num_rows
-        for start in range(0, num_rows, _MAX_ROWS):
-            rows = range(min(_MAX_ROWS, num_rows - start))
-            self._row = start
-            faults = [self._fault(row, error, f"{what} `{self._name}`", b"") for row in rows]
-            yield self._origin.result(faults=faults)
+        if kind is None and twice > 1:
+            what = f"there are {twice} columns"
+        yield from self._rest(error, f"{what} `{self._name}`")
+
+    def _lost(self, reason: str) -> Iterator[ReadResult]:
+        """Yields what became of the rows that were not delivered; the first one says why."""
+        first = self._row
+        detail = f"row group {self._group} can't be read from row {first} on: {reason}"
+        if self._file.rows(self._group) is None or not self._file.has_row(self._group, first + 1):
+            yield from self._rest("corrupt_parquet", detail, truncated=True)
+            return
+        fault = self._fault(first, "corrupt_parquet", detail, b"")
+        yield self._origin.result(faults=[fault], truncated=True)
+        self._row += 1
+        yield from self._rest("corrupt_parquet", f"lost with row {first}", truncated=True)
+
+    def _missing(self) -> Iterator[ReadResult]:
+        if self._file.has_row(self._group, self._row):
+            yield from self._lost("it ends there, and its footer says otherwise")
+
+    def _rest(self, error: str, detail: str, *, truncated: bool = False) -> Iterator[ReadResult]:
+        """Yields one quarantined record for each row that is left, or for all if nobody can say."""
+        rows = self._file.rows(self._group)
+        if rows is None or rows <= self._row:
+            detail = f"{detail}; how many rows there are isn't known"
+            yield self._origin.result(
+                faults=[self._fault(self._row, error, detail, b"")], truncated=truncated
+            )
+            return
+        for start in range(self._row, rows, MAX_ROWS):
+            places = range(start, min(start + MAX_ROWS, rows))
+            yield self._origin.without_documents(
+                error, detail, offset=self._group, lengths=places, truncated=truncated
+            )
 
     @property
     def _name(self) -> str:
@@ -192,16 +217,25 @@ class _GroupReader:
             error=error,
             detail=detail,
             offset=self._group,
-            length=self._row + row,
+            length=row,
             raw=raw[:RAW_LIMIT_BYTES],
         )
 
 
-def _lengths(texts: pa.Array) -> npt.NDArray[np.int64]:
-    if not len(texts):
-        return np.empty(0, dtype=np.int64)
-    offsets = np.frombuffer(texts.buffers()[1], np.int64, count=len(texts) + 1)
-    return offsets[1:] - offsets[:-1]
+def _without(
+    faults: list[Fault], batch: pa.RecordBatch, rows: npt.NDArray[np.int64]
+) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
+    """Returns the rows that have no fault, and their numbers in the row group."""
+    if not faults:
+        return batch, rows
+    good = ~np.isin(rows, [fault.length for fault in faults])
+    return batch.filter(pa.array(good)), rows[good]
+
+
+def _beginning(scalar: pa.Scalar) -> bytes:
+    value = scalar.value if isinstance(scalar, pa.DictionaryScalar) else scalar
+    found: bytes = value.as_buffer()[:RAW_LIMIT_BYTES].to_pybytes()
+    return found
 
 
 def _not_utf8(texts: pa.Array) -> list[int]:
@@ -217,11 +251,3 @@ def _not_utf8(texts: pa.Array) -> list[int]:
     except pa.ArrowInvalid:
         return [row for row, text in enumerate(texts.to_pylist()) if text and not is_utf8(text)]
     return []
-
-
-def _corrupt(group: int, row: int, detail: str) -> Fault:
-    return Fault(error="corrupt_parquet", detail=detail, offset=group, length=row, raw=b"")
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n", 1)[0]

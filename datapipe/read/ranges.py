@@ -14,7 +14,8 @@ from datapipe.read.formats import Format
 from datapipe.read.inputs import InputFile
 from datapipe.read.jsonl import read_jsonl
 from datapipe.read.lines import LineCutter
-from datapipe.read.parquet import ParquetDamage, open_parquet, read_parquet
+from datapipe.read.parquet import read_parquet
+from datapipe.read.parquet_file import ParquetDamage, ParquetInput
 from datapipe.read.results import Origin, ReadResult
 from datapipe.read.streams import open_input, raw_chunks, stream
 from datapipe.read.text import read_text
@@ -142,16 +143,16 @@ def _parquet_borders(file: InputFile, target_bytes: int) -> list[int]:
         return [0]
     with open_input(file) as view:
         try:
-            metadata = open_parquet(view).metadata
+            parquet = ParquetInput(view)
         except ParquetDamage:
             return [0, 1]
     borders, size = [0], 0
-    for group in range(metadata.num_row_groups):
-        if size and size + metadata.row_group(group).total_byte_size > target_bytes:
+    for group in range(parquet.num_groups):
+        if size and size + parquet.num_bytes(group) > target_bytes:
             borders.append(group)
             size = 0
-        size += metadata.row_group(group).total_byte_size
-    return [*borders, metadata.num_row_groups] if metadata.num_row_groups else borders
+        size += parquet.num_bytes(group)
+    return [*borders, parquet.num_groups] if parquet.num_groups else borders
 
 
 def _unsupported(part: FileRange, view: View) -> Fault:

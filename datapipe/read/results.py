@@ -57,6 +57,35 @@ class Origin:
             truncated=truncated,
         )
 
+    def without_documents(
+        self, error: str, detail: str, *, offset: int, lengths: range, truncated: bool = False
+    ) -> ReadResult:
+        """Returns a result of records that share an offset and a fault; their raw bytes are gone.
+
+        Args:
+            error: the class that is counted.
+            detail: what exactly is wrong, one line.
+            offset: of all of them.
+            lengths: one a record.
+            truncated: see `ReadResult`.
+        """
+        values = {
+            "source": self.source,
+            "source_file": self.source_file,
+            "source_offset": offset,
+            "error": error,
+            "detail": detail,
+            "raw": b"",
+        }
+        columns = [
+            pa.array(lengths, field.type)
+            if field.name == "source_length"
+            else _repeated(values[field.name], len(lengths), field.type)
+            for field in QUARANTINE
+        ]
+        table = pa.Table.from_arrays(columns, schema=QUARANTINE)
+        return ReadResult(batch=None, quarantined=table, truncated=truncated)
+
     def quarantined(self, faults: Sequence[Fault]) -> pa.Table:
         """Returns the QUARANTINE rows of some faults, ascending by place."""
         ordered = sorted(faults, key=lambda fault: (fault.offset, fault.length))
@@ -73,6 +102,13 @@ class Origin:
             for fault in ordered
         ]
         return pa.Table.from_pylist(rows, schema=QUARANTINE)
+
+
+def _repeated(value: object, count: int, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(kind):
+        indices = pa.repeat(pa.scalar(0, kind.index_type), count)
+        return pa.DictionaryArray.from_arrays(indices, pa.array([value], kind.value_type))
+    return pa.repeat(pa.scalar(value, kind), count)
 
 
 def rest_of_file(damage: StreamDamage, *, offset: int, beginning: bytes, length: int) -> Fault:

@@ -43,10 +43,10 @@ def open_input(file: InputFile) -> Iterator[View]:
                     f"{view.size:,} now; run again once nothing writes to it."
                 )
             yield view
-            if file.modified_ns not in (0, path.stat().st_mtime_ns):
+            if not file.is_as_listed(path.stat()):
                 raise FailedError(
-                    f"{file.path} was written to after it was listed; nothing that was read of it "
-                    "is used. Run again once nothing writes to it."
+                    f"{file.path} was changed or replaced after it was listed; nothing that was "
+                    "read of it is used. Run again once nothing writes to it."
                 )
     except (StoreError, OSError) as error:
         raise FailedError(

@@ -111,11 +111,21 @@ class StageSpec(_Model):
         if isinstance(entry, dict) and len(entry) == 1:
             (name, options), *_ = entry.items()
             if name in STAGE_OPTIONS:
+                if options is not None and not isinstance(options, dict):
+                    raise ValueError(_not_options(name, options))
                 spec = STAGE_OPTIONS[name].model_validate(options or {})
                 return {"name": name, "options": spec.model_dump()}
         if not isinstance(entry, dict) or set(entry) != {"name", "options"}:
             raise ValueError("a stage is one name, with its options in braces behind a colon")
         return entry
+
+
+def _not_options(name: str, given: object) -> str:
+    shown = str(given).lower() if isinstance(given, bool) else repr(given)
+    return (
+        f"{shown} isn't the options of {name}; a stage that is listed runs. Write `- {name}`, or "
+        "take the line out to leave the stage out"
+    )
 
 
 class Tokenize(_Model):
@@ -149,6 +159,8 @@ class Guards(_Model):
     """Records that can't be read, of all records; from 10 such records on."""
     max_dropped_fraction_per_source: Fraction = 0.9
     """Documents that stages remove, of all of a source."""
+    allow_damaged: bool = False
+    """Whether damaged input files are accepted: what is whole of them is everything then."""
 
 
 class Recipe(_Model):
@@ -187,15 +199,20 @@ class Recipe(_Model):
         resolved = self.model_dump(mode="json")
         resolved["stages"] = [{stage.name: stage.options} for stage in self.stages]
         resolved["tokenize"]["tokenizer"] = tokenizer
-        for name in _WITHOUT_EFFECT:
-            del resolved["tokenize"][name]
+        for section, name in _WITHOUT_EFFECT:
+            del resolved[section][name]
         for entry in resolved["inputs"]:
             root = entry.pop("root")
             entry["paths"] = _below(entry["paths"], root)
         return {key: _without_whole_floats(value) for key, value in resolved.items()}
 
 
-_WITHOUT_EFFECT = ("backend", "check_one_in")  # of `tokenize`: how it is done, never what comes out
+_WITHOUT_EFFECT = (
+    ("tokenize", "backend"),
+    ("tokenize", "check_one_in"),
+    ("guards", "allow_damaged"),
+)
+"""Keys that say how it is done or what is accepted, never what comes out."""
 
 
 def _below(paths: list[str], root: str | None) -> list[str]:

@@ -49,6 +49,7 @@ output:
 guards:                             # over these the build stops and commits nothing
   max_quarantined_fraction: 0.001   # records that can't be read (from 10 such records on)
   max_dropped_fraction_per_source: 0.9
+  # allow_damaged: true             # end with exit code 0 though input files are cut or damaged
 """
 
 

@@ -327,8 +327,33 @@ def test_the_same_file_twice_in_a_source_is_refused(tmp_path: Path, tokenizer_pa
         f"tokenize: {{tokenizer: {tokenizer_path}}}\n",
     )
     request = Request(inputs=(str(asked),))
-    with pytest.raises(InputError, match=r"relative name a\.jsonl twice"):
+    with pytest.raises(InputError, match=r"a\.jsonl is given twice, by"):
         build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+
+
+@pytest.mark.parametrize("texts", [["", ""], ["", "one", "", "two"]], ids=["all", "some"])
+def test_documents_without_a_token_are_dropped(
+    tmp_path: Path, tokenizer_path: Path, texts: list[str]
+) -> None:
+    write_jsonl(tmp_path / "a.jsonl", texts)
+    asked = recipe(
+        tmp_path,
+        "name: x\ninputs: [{source: s, paths: [a.jsonl]}]\n"
+        f"tokenize: {{tokenizer: {tokenizer_path}, append_eos: false}}\n",
+    )
+    request = Request(inputs=(str(asked),))
+    report = build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+    kept = sum(map(bool, texts))
+    assert report.to_json()["documents"] == {
+        "in": len(texts),
+        "kept": kept,
+        "dropped": {"encode.no_tokens": 2},
+        "quarantined": {},
+    }
+    dataset = open_dataset(str(tmp_path / "ds"))
+    assert report.shards == (kept > 0)
+    assert dataset.dropped()["rule"].to_pylist() == ["no_tokens"] * 2
+    assert verify_dataset(dataset).problems == []
 
 
 def test_a_large_compressed_file_is_worked_on_in_parts(
@@ -357,7 +382,7 @@ def test_a_file_written_to_after_it_was_listed_stops_the_build(
         return found
 
     monkeypatch.setattr("datapipe.engine.sources.input_sha256", change)
-    with pytest.raises(FailedError, match=r"a\.jsonl was written to after it was listed"):
+    with pytest.raises(FailedError, match=r"a\.jsonl was changed or replaced after it was listed"):
         build([path], tokenizer_path, tmp_path / "ds")
 
 
@@ -391,6 +416,7 @@ def test_a_cut_gzip_gives_its_whole_records(tmp_path: Path, tokenizer_path: Path
     report = build([tmp_path / "a.jsonl.gz"], tokenizer_path, tmp_path / "ds")
     texts = decoded(open_dataset(str(tmp_path / "ds")))
     assert report.truncated == ("a.jsonl.gz",)
+    assert not report.is_complete
     assert 200 < len(texts) < 400
     assert set(texts) <= set(make_texts(500))
 

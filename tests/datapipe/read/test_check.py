@@ -90,3 +90,9 @@ def test_a_source_of_nothing_but_unsupported_formats_is_an_error(tmp_path: Path)
     (tmp_path / "a.jsonl.bz2").write_bytes(b"BZh9")
     with pytest.raises(InputError, match=r"no file of crawl has a format .*a\.jsonl\.bz2 is bzip2"):
         check_fields(list_inputs([tmp_path]), Fields(), "crawl")
+
+
+def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
+    pq.write_table(pa.table([["a"], ["b"]], names=["text", "text"]), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet has 2 columns named `text`, so it isn't cl"):
+        check_fields(list_inputs([tmp_path]), Fields(), "crawl")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,9 @@ from datapipe.read import (
     plan_ranges,
     read_range,
 )
+
+Listed = tuple[list[str], list[str]]
+"""Relative names and notes."""
 
 
 @pytest.fixture
@@ -84,13 +87,16 @@ def test_paths_folders_and_patterns_name_files(
 
 def test_a_file_says_where_it_is_how_large_and_whether_it_was_named(tree: Path) -> None:
     path = tree / "a.jsonl"
-    modified_ns = path.stat().st_mtime_ns
+    status = path.stat()
     assert list_inputs([path]) == [
         InputFile(
             path=str(path),
             relative="a.jsonl",
             size_bytes=7,
-            modified_ns=modified_ns,
+            modified_ns=status.st_mtime_ns,
+            changed_ns=status.st_ctime_ns,
+            identity=(status.st_dev, status.st_ino),
+            given=str(path),
             named=True,
         )
     ]
@@ -102,7 +108,8 @@ def test_a_file_says_where_it_is_how_large_and_whether_it_was_named(tree: Path) 
             ]
         )
     )
-    assert list_inputs([path.as_uri()]) == list_inputs([path])
+    (by_url,) = list_inputs([path.as_uri()])
+    assert (by_url.path, by_url.named) == (str(path), True)
 
 
 def test_names_are_relative_to_the_root_that_is_given(tree: Path) -> None:
@@ -153,7 +160,8 @@ def test_links_are_followed_and_cycles_end(tree: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "far.jsonl").write_bytes(b"")
-    (tree / "b" / "file.jsonl").symlink_to(other / "far.jsonl")
+    (tmp_path / "near.jsonl").write_bytes(b"")
+    (tree / "b" / "file.jsonl").symlink_to(tmp_path / "near.jsonl")
     (tree / "b" / "folder").symlink_to(other)
     (tree / "b" / "up").symlink_to(tree)
     (tree / "b" / "self").symlink_to(tree / "b")
@@ -168,6 +176,133 @@ def test_a_broken_link_is_an_error(tree: Path) -> None:
     (tree / "b" / "gone").symlink_to(tree / "nowhere")
     with pytest.raises(InputError, match="gone is a broken link"):
         list_inputs([tree])
+
+
+def listed(*paths: Path, own: Sequence[Path] = (), root: Path | None = None) -> Listed:
+    notes: list[str] = []
+    files = list_inputs(paths, root=root, own=[str(path) for path in own], note=notes.append)
+    return [file.relative for file in files], notes
+
+
+def test_what_the_program_writes_is_left_out_and_said(tree: Path) -> None:
+    (tree / "out" / "_work").mkdir(parents=True)
+    (tree / "out" / "format.json").write_bytes(b"{}")
+    (tree / "work").mkdir()
+    (tree / "work" / "piece").write_bytes(b"")
+    own = [tree / "out", tree / "work", tree / "not there"]
+    (tree / "b" / "into").symlink_to(tree / "out" / "_work")
+    (tree / "b" / "format").symlink_to(tree / "out" / "format.json")
+    names, notes = listed(tree, own=own)
+    assert names == ALL
+    assert [note for note in notes if note.endswith(": the program writes to it")] == notes
+    assert [Path(note.split(" was left out")[0]).name for note in notes] == [
+        "format", "out", "work", "into"
+    ]  # fmt: skip
+    assert listed(tree / "**" / "*", own=own)[0] == ALL
+    with pytest.raises(InputError, match=r"matches no file; left out: \S+/in/out \(the program wr"):
+        listed(tree / "out*" / "format*", own=own)
+
+
+@pytest.mark.parametrize("name", ["out", "out/deep", "out/deep/x.jsonl", "link", "out/*", "outer"])
+def test_a_path_that_the_program_writes_to_is_refused(tree: Path, name: str) -> None:
+    (tree / "out" / "deep").mkdir(parents=True)
+    (tree / "out" / "deep" / "x.jsonl").write_bytes(b"")
+    (tree / "link").symlink_to(tree / "out" / "deep")
+    (tree / "outer").symlink_to(tree / "out")
+    with pytest.raises(InputError, match=r"is, or lies in, a folder that this command writes to"):
+        listed(tree / name, own=[tree / "out"])
+
+
+def test_another_dataset_is_left_out_of_a_folder_and_refused_by_name(tree: Path) -> None:
+    (tree / "ds" / "_log").mkdir(parents=True)
+    (tree / "ds" / "format.json").write_bytes(b"{}")
+    assert listed(tree) == (ALL, [f"{tree}/ds was left out of the inputs: it is a dataset"])
+    with pytest.raises(InputError, match="ds is a dataset, not raw data: it holds"):
+        listed(tree / "ds")
+    with pytest.raises(InputError, match=r"matches no file; left out: \S+/ds \(it is a dataset\)"):
+        listed(tree / "ds" / "*")
+
+
+def test_a_folder_with_several_names_is_read_once_under_its_own(tree: Path) -> None:
+    (tree / "a-link").symlink_to(tree / "b")
+    (tree / "c-link").symlink_to(tree / "b")
+    names, notes = listed(tree)
+    assert names == ALL
+    (note,) = notes
+    assert note.startswith(f"{tree}/a-link is {tree}/b under another name, and 1 more such")
+
+
+def test_folders_that_link_to_each_other_in_many_ways_end(tmp_path: Path) -> None:
+    for level in range(40):
+        (tmp_path / f"{level}").mkdir()
+        for name in "xyz":
+            (tmp_path / f"{level}" / name).symlink_to(tmp_path / f"{level + 1}")
+    (tmp_path / "40").mkdir()
+    (tmp_path / "40" / "a.txt").write_bytes(b"")
+    assert listed(tmp_path / "0")[0] == ["/".join(["x"] * 40) + "/a.txt"]
+
+
+@pytest.mark.parametrize("hard", [True, False], ids=["hard link", "link"])
+def test_a_file_with_several_names_is_read_once(tree: Path, hard: bool) -> None:
+    for name in ("0.jsonl", "z.jsonl"):
+        if hard:
+            (tree / name).hardlink_to(tree / "a.jsonl")
+        else:
+            (tree / name).symlink_to(tree / "a.jsonl")
+    names, notes = listed(tree)
+    first = "0.jsonl" if hard else "a.jsonl"
+    assert names == sorted([first, *ALL[1:]])
+    (note,) = notes
+    assert f"is {tree}/{first} under another name; each was read once" in note
+
+
+def test_one_file_through_two_paths_is_refused(tree: Path) -> None:
+    (tree / "again.jsonl").hardlink_to(tree / "a.jsonl")
+    with pytest.raises(InputError, match=r"a\.jsonl and \S+again\.jsonl are the same file, thr"):
+        listed(tree / "a.jsonl", tree / "again.jsonl")
+    with pytest.raises(InputError, match=r"d\.jsonl\.gz is given twice, by \S+/b and by \S+/c;"):
+        listed(tree / "b", tree / "b" / "c")
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> Iterator[Path]:
+    """1,500 folders, one in the other; taken apart again, which pytest can't."""
+    folders = [tmp_path / ("d/" * depth) for depth in range(1, 1_501)]
+    for folder in folders:
+        folder.mkdir()
+    (folders[-1] / "a.txt").write_bytes(b"")
+    yield tmp_path
+    (folders[-1] / "a.txt").unlink()
+    for folder in reversed(folders):
+        folder.rmdir()
+
+
+def test_folders_nested_beyond_any_recursion_are_walked(deep: Path) -> None:
+    assert listed(deep)[0] == ["d/" * 1_500 + "a.txt"]
+    assert listed(deep / "**" / "*.txt")[0] == ["d/" * 1_500 + "a.txt"]
+
+
+@pytest.mark.parametrize("name", ["loop", "loop/x", "*", "."])
+def test_a_link_to_itself_is_refused(tree: Path, name: str) -> None:
+    (tree / "loop").symlink_to("loop")
+    with pytest.raises(InputError, match=r"loop\S* is a link that leads back to itself"):
+        listed(tree / name)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "nowhere"])
+def test_a_root_that_isnt_a_folder_is_refused(tree: Path, name: str) -> None:
+    with pytest.raises(InputError, match=rf"the root \S+/{name} isn't a folder"):
+        listed(tree / "a.jsonl", root=tree / name)
+
+
+def test_a_file_replaced_under_the_same_size_and_time_is_noticed(tree: Path) -> None:
+    path = tree / "a.jsonl"
+    (file,) = list_inputs([path])
+    status = path.stat()
+    path.write_bytes(b"another"[:7])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(FailedError, match=r"a\.jsonl was changed or replaced after it was listed"):
+        input_sha256(file)
 
 
 def test_a_pipe_is_left_out_of_a_folder_and_refused_by_name(tree: Path) -> None:

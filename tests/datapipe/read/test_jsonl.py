@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -300,6 +301,28 @@ def test_every_line_is_a_document_or_quarantined_or_blank(
     assert reading.texts == texts
     assert [row["raw"].removeprefix(b"\xef\xbb\xbf") for row in reading.quarantined] == bad
     assert reading.blank_lines == blank
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    lines=st.lists(st.sampled_from([b"", b" ", b"\r", b"\t\r", GOOD, b"1"]), max_size=20),
+    target_bytes=st.integers(1, 60),
+)
+def test_blank_lines_add_up_over_any_ranges(
+    read: Read, lines: list[bytes], target_bytes: int
+) -> None:
+    reading = read("b.jsonl", b"\n".join([GOOD, *lines, b""]), target_bytes=target_bytes)
+    assert reading.blank_lines == sum(not line.strip() for line in lines)
+    assert len(reading.texts) == 1 + lines.count(GOOD)
+    assert len(reading.quarantined) == lines.count(b"1")
+
+
+@pytest.mark.parametrize("line", [b"", b"\r", b" "], ids=["empty", "return", "space"])
+def test_millions_of_blank_lines_are_counted_quickly(read: Read, line: bytes) -> None:
+    started = time.process_time()
+    reading = read("many.jsonl", GOOD + b"\n" + (line + b"\n") * 1_000_000)
+    assert (len(reading.texts), reading.blank_lines) == (1, 1_000_000)
+    assert time.process_time() - started < 5  # one exception a line took longer
 
 
 def _plain(lines: list[bytes]) -> tuple[list[str], list[bytes], int]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import random
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datapipe.read import InputFile, detect_format, plan_ranges
+from datapipe.read import InputFile, detect_format, plan_ranges, read_range
 from datapipe.recipe import Fields
 from datapipe.testing import Reading
 
@@ -46,6 +47,27 @@ def test_texts_of_every_string_type_are_read(read: Read, kind: pa.DataType) -> N
     reading = read("a.parquet", parquet(texts(kind)))
     assert reading.texts == ["a", "b", "é"]
     assert reading.places == [(0, 0), (0, 1), (0, 2)]
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
+@pytest.mark.parametrize("batch_bytes", [100, 1 << 20])
+def test_texts_in_every_encoding_are_read(
+    read: Read, encoding: str, version: str, compression: str, batch_bytes: int
+) -> None:
+    table = pa.table({"text": [f"text {i}" for i in range(90)], "url": ["u", None, "v"] * 30})
+    data = parquet(
+        table,
+        use_dictionary=["url"],
+        column_encoding={"text": encoding},
+        data_page_version=version,
+        compression=compression,
+        row_group_size=40,
+    )
+    reading = read("a.parquet", data, batch_bytes=batch_bytes)
+    assert reading.texts == [f"text {i}" for i in range(90)]
+    assert [document["url"] for document in reading.documents] == ["u", None, "v"] * 30
 
 
 @pytest.mark.parametrize("target_bytes", [1, 300, 1 << 40])
@@ -100,9 +122,21 @@ def test_attributes_of_many_types_are_taken(read: Read) -> None:
         ),
         (pa.array([-1, None], pa.timestamp("us")), [datetime.fromtimestamp(-1, UTC), None]),
         (pa.array([5, None], pa.int64()), [None, None]),
+        (pa.array([1 << 62, 0], pa.timestamp("ms")), [None, datetime.fromtimestamp(0, UTC)]),
+        (pa.array([-(1 << 62), 0], pa.date64()), [None, datetime.fromtimestamp(0, UTC)]),
         (pa.array([None, None], pa.null()), [None, None]),
     ],
-    ids=["strings", "date32", "date64", "zone", "before 1970", "integers", "nulls"],
+    ids=[
+        "strings",
+        "date32",
+        "date64",
+        "zone",
+        "before 1970",
+        "integers",
+        "beyond the calendar",
+        "before the calendar",
+        "nulls",
+    ],
 )
 def test_dates_of_many_types_are_seconds(
     read: Read, column: pa.Array, expected: list[datetime | None]
@@ -187,5 +221,114 @@ def test_a_damaged_row_group_leaves_the_others(read: Read, target_bytes: int) ->
     )
     reading = read("a.parquet", bytes(data), target_bytes=target_bytes)
     assert reading.texts == [f"text number {i}" for i in range(30) if not 10 <= i < 20]
+    assert (reading.errors, reading.truncated) == (["corrupt_parquet"] * 10, True)
+    lost = [(row["source_offset"], row["source_length"]) for row in reading.quarantined]
+    assert lost == [(1, row) for row in range(10)]
+    assert reading.quarantined[0]["detail"].startswith("row group 1 can't be read from row 0 on: ")
+
+
+def damaged(data: bytes, group: int, *, keep: int = 30) -> bytes:
+    """Returns a Parquet file with 0xff in a row group's first column, from byte `keep` of it on."""
+    column = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(group).column(0)
+    start: int = column.dictionary_page_offset or column.data_page_offset
+    stop = start + column.total_compressed_size
+    return b"".join([data[: start + keep], b"\xff" * (stop - start - keep), data[stop:]])
+
+
+def test_rows_read_before_the_damage_stay_and_the_rest_is_counted(read: Read) -> None:
+    table = pa.table({"text": [f"{i:064d}" for i in range(5_000)]})
+    pages = {"data_page_size": 4_000, "write_batch_size": 50, "write_page_checksum": True}
+    whole = parquet(table, use_dictionary=False, compression="none", **pages)
+    data = damaged(whole, 0, keep=60_000)
+    reading = read("a.parquet", data, batch_bytes=6_400)
+    assert 0 < len(reading.texts) < 4_000
+    assert reading.texts == [f"{i:064d}" for i in range(len(reading.texts))]
+    assert len(reading.texts) + len(reading.quarantined) == 5_000
+    assert {row["error"] for row in reading.quarantined} == {"corrupt_parquet"}
+    assert reading.quarantined[-1]["source_length"] == 4_999
+
+
+def test_a_flipped_bit_is_noticed_where_pages_have_checksums(read: Read) -> None:
+    table = pa.table({"text": ["some text"] * 3})
+    data = parquet(table, compression="none", write_page_checksum=True, write_statistics=False)
+    reading = read("a.parquet", data.replace(b"some text", b"some tex!"))
+    assert (reading.texts, reading.errors) == ([], ["corrupt_parquet"] * 3)
+
+
+def varint(number: int) -> bytes:
+    """Returns how a Parquet footer writes a number."""
+    left, out = (number << 1) ^ (number >> 63), bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*out, left])
+
+
+def claiming(rows: int, *, data: bytes, of: int) -> bytes:
+    """Returns a Parquet file of `of` rows whose footer says that there are `rows`."""
+    size = int.from_bytes(data[-8:-4], "little")
+    footer = data[-8 - size : -8].replace(varint(of), varint(rows))
+    return data[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+@pytest.mark.parametrize("rows", [-7, 1 << 21, 1 << 60])
+@pytest.mark.parametrize("column", ["text", "other"])
+def test_a_row_count_that_cant_be_true_is_one_record(read: Read, rows: int, column: str) -> None:
+    table = pa.table({column: pa.array(["x"] * 70_001)})
+    data = claiming(rows, data=damaged(parquet(table), 0), of=70_001)
+    reading = read("a.parquet", data)
+    assert (reading.texts, len(reading.errors)) == ([], 1)
+    assert reading.quarantined[0]["detail"].endswith("how many rows there are isn't known")
+
+
+def test_a_row_group_with_fewer_rows_than_it_says_has_lost_the_others(read: Read) -> None:
+    data = claiming(70_005, data=parquet(pa.table({"text": ["x"] * 70_001})), of=70_001)
+    reading = read("a.parquet", data)
+    assert len(reading.texts) + len(reading.quarantined) == 70_005
+    assert reading.truncated
+
+
+def test_a_name_that_isnt_utf8_is_damage(read: Read) -> None:
+    data = parquet(pa.table({"t\u00e9xt": ["a"], "text": ["b"]}), store_schema=False)
+    reading = read("a.parquet", data.replace("t\u00e9xt".encode(), b"t\xff\xffxt"))
     assert (reading.errors, reading.truncated) == (["corrupt_parquet"], True)
-    assert reading.quarantined[0]["source_offset"] == 1
+    assert reading.quarantined[0]["detail"].startswith("the file can't be opened as Parquet: a na")
+
+
+def test_two_columns_of_one_name_hold_no_text(read: Read) -> None:
+    table = pa.table([["a", "b"], ["c", "d"], ["e", "f"]], names=["text", "id", "text"])
+    reading = read("a.parquet", parquet(table))
+    assert reading.errors == ["text_missing"] * 2
+    assert reading.quarantined[0]["detail"] == "there are 2 columns `text`"
+
+
+def test_a_text_that_stands_for_many_rows_is_unpacked_in_pieces(tmp_path: Path) -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 3_000, pa.int32()), ["x" * 16_000])
+    table = pa.table({"text": column, "url": column})
+    data = parquet(table, dictionary_pagesize_limit=1 << 30)
+    path = tmp_path / "a.parquet"
+    path.write_bytes(data)
+    file = InputFile(path=str(path), relative="a.parquet", size_bytes=len(data))
+    (part,) = plan_ranges(file, detect_format(file), target_bytes=1 << 20)
+    before = pa.total_allocated_bytes()
+    rows = most = 0
+    for result in read_range(part, source="s", batch_bytes=1 << 20):
+        assert result.batch is not None
+        rows += result.batch.num_rows
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert len(data) < 10_000
+    assert rows == 3_000
+    assert most < 10 << 20
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_is_damaged_every_row_is_counted_or_the_file_is_said_to_be(
+    read: Read, seed: int
+) -> None:
+    generator = random.Random(seed)
+    table = pa.table({"text": [f"text {i}" for i in range(50)], "id": range(50)})
+    data = bytearray(parquet(table, row_group_size=20, compression="zstd"))
+    for _ in range(generator.choice([1, 4])):
+        data[generator.randrange(4, len(data))] = generator.randrange(256)
+    reading = read("a.parquet", bytes(data))
+    assert reading.truncated or len(reading.texts) + len(reading.quarantined) == 50

@@ -97,6 +97,13 @@ def test_every_commented_key_of_the_starter_recipe_is_a_key() -> None:
         (MINIMAL + "stages:\n- normalize: {unicode: NFD}\n", "line 5: .*'NFD'.* 'NFC' or 'none'"),
         (MINIMAL + "stages:\n- {drop_empty: {}, normalize: {}}\n", "line 5: .* one name"),
         (MINIMAL + "stages: [drop_empty, drop_empty]\n", "line 4: .*drop_empty is there twice"),
+        (
+            MINIMAL + "stages: [drop_empty, {normalize: false}]\n",
+            "line 4: .*false isn't the options of normalize; .* take the line out to leave the st",
+        ),
+        (MINIMAL + "stages: [{dedup_exact: true}]\n", "line 4: .*true isn't .* `- dedup_exact`"),
+        (MINIMAL + "stages: [{dedup_exact: []}]\n", r"line 4: .*\[\] isn't the options of"),
+        (MINIMAL + "guards: {allow_damaged: 1}\n", "line 4: `guards.allow_damaged` .*boolean"),
         (MINIMAL + "stages: [3]\n", "line 4: .*one name"),
         (MINIMAL + "output: {shard_bytes: 64XB}\n", "line 4: .*shard_bytes.*64XB.*like 64MiB"),
         (MINIMAL + "output: {shard_bytes: 1}\n", "line 4: .*greater than or equal to 1024"),

@@ -1,0 +1,217 @@
+"""What a build makes of cut and damaged input files: all that is whole, and it says so."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+import datapipe
+from datapipe.cli.main import main
+from datapipe.dataset import Dataset, open_dataset
+from datapipe.errors import FailedError, GuardError
+
+TEXTS = [f"{number} lorem ipsum dolor" for number in range(5_000)]
+LINES = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS).encode()
+
+
+def parquet(*, damaged: bool = True) -> bytes:
+    """Returns ten row groups of 500 rows; in a damaged file two of them can't be read."""
+    out = io.BytesIO()
+    pq.write_table(pa.table({"text": TEXTS}), out, row_group_size=500, write_page_checksum=True)
+    data = bytearray(out.getvalue())
+    metadata = pq.ParquetFile(io.BytesIO(bytes(data))).metadata
+    for group in (4, 5) if damaged else ():
+        column = metadata.row_group(group).column(0)
+        start = column.dictionary_page_offset
+        data[start + 30 : start + column.total_compressed_size] = b"\xff" * (
+            column.total_compressed_size - 30
+        )
+    return bytes(data)
+
+
+def incompressible(count: int) -> bytes:
+    generator = random.Random(0)
+    lines = [json.dumps({"text": f"{generator.getrandbits(400):x}"}) for _ in range(count)]
+    return "\n".join(lines).encode()
+
+
+CUT_GZIP = gzip.compress(incompressible(500))[:-5_000]
+CUT_ZSTD = zstandard.compress(incompressible(3_000))[:-5_000]
+
+
+class Command:
+    """The command line in this process, on one folder."""
+
+    def __init__(self, folder: Path, tokenizer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self.tokenizer, self._capsys = folder, tokenizer, capsys
+        self.code, self.out, self.err = 0, "", ""
+
+    def write(self, name: str, data: bytes) -> str:
+        path = self.folder / "in" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+        return str(path)
+
+    def __call__(self, *words: str) -> Command:
+        with pytest.raises(SystemExit) as exited:
+            main([*words, "-q", "-j", "1"])
+        self.code = int(exited.value.code or 0)
+        self.out, self.err = self._capsys.readouterr()
+        return self
+
+    def build(self, *words: str) -> Command:
+        return self("build", *words, "-t", str(self.tokenizer), "-o", str(self.folder / "ds"))
+
+    @property
+    def dataset(self) -> Dataset:
+        return open_dataset(str(self.folder / "ds"))
+
+    @property
+    def report(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def command(tmp_path: Path, tokenizer_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(tmp_path, tokenizer_path, capsys)
+
+
+def test_rows_of_lost_row_groups_are_counted_and_said(command: Command) -> None:
+    path = command.write("p.parquet", parquet())
+    done = command.build(path, "--max-quarantined", "0.5", "--json")
+    assert done.code == 3
+    assert done.report["documents"] == {
+        "in": 5_000,
+        "kept": 4_000,
+        "dropped": {},
+        "quarantined": {"corrupt_parquet": 1_000},
+    }
+    (damaged,) = done.report["damaged"]
+    assert (damaged["file"], damaged["records"], damaged["is_whole"]) == ("p.parquet", 1_000, False)
+    assert not done.report["complete"]
+    assert done.err.startswith(
+        "datapipe: p.parquet is damaged: 1,000 rows of row groups 4, 5 can't be read (row group 4"
+    )
+    assert "Version 1 holds all the rest. Replace what is damaged and run again" in done.err
+    assert done.err.count("\n") == 1
+    assert command.dataset.quarantine().num_rows == 1_000
+
+
+def test_the_guard_sees_every_lost_row(command: Command) -> None:
+    done = command.build(command.write("p.parquet", parquet()))
+    assert done.code == 1
+    assert "1,000 of 5,000 records could not be read (corrupt_parquet 1000)" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("a.jsonl.gz", CUT_GZIP), ("a.jsonl.zst", CUT_ZSTD)],
+    ids=["gzip", "zstd"],
+)
+def test_a_cut_stream_is_partly_done_until_it_is_accepted_or_replaced(
+    command: Command, name: str, data: bytes
+) -> None:
+    path = command.write(name, data)
+    done = command.build(path)
+    assert (done.code, done.err.count("\n")) == (3, 1)
+    assert f"{name} is damaged: nothing of its content from byte " in done.err
+    assert command.build(path).code == 3
+    accepted = command.build(path, "--allow-damaged")
+    assert (accepted.code, command.dataset.version) == (0, 1)
+    assert f"datapipe: warning: {name} is damaged: " in accepted.err
+    command.write(name, gzip.compress(LINES))
+    assert command.build(path).code == 0
+
+
+def test_append_of_a_damaged_file_is_partly_done_each_time(command: Command) -> None:
+    command.build(command.write("a.jsonl", LINES))
+    path = command.write("b.jsonl.gz", CUT_GZIP)
+    dataset = str(command.folder / "ds")
+    assert command("append", dataset, path, "--json").code == 3
+    again = command("append", dataset, path, "--json")
+    assert (again.code, again.report["created"]) == (3, False)
+    assert [item["file"] for item in again.report["damaged"]] == ["b.jsonl.gz"]
+    assert command("append", dataset, path, "--allow-damaged").code == 0
+
+
+def test_damage_that_is_accepted_in_a_recipe_is_done(command: Command) -> None:
+    command.write("a.jsonl.gz", CUT_GZIP)
+    recipe = command.folder / "r.yaml"
+    recipe.write_text(
+        "name: x\ninputs: [{source: s, paths: [in]}]\nguards: {allow_damaged: true}\n"
+        f"tokenize: {{tokenizer: {command.tokenizer}}}\n"
+    )
+    assert command("build", str(recipe), "-o", str(command.folder / "ds")).code == 0
+    assert "allow_damaged" not in command.dataset.manifest.recipe["guards"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.parquet", parquet(damaged=False)[:-20]),
+        ("a.parquet", b"garbage" * 100),
+        ("a.jsonl.gz", b"\x1f\x8b\x08\x00" + b"\xff" * 30),
+        ("a.md.gz", CUT_GZIP),
+    ],
+    ids=["cut footer", "garbage", "garbage behind a gzip header", "text"],
+)
+def test_a_named_file_that_gives_nothing_commits_nothing(
+    command: Command, name: str, data: bytes
+) -> None:
+    good, bad = command.write("good.jsonl", LINES), command.write(name, data)
+    done = command.build(good, bad)
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert f"{name} is damaged: nothing of it can be read (" in done.err
+    assert not list((command.folder / "ds" / "_log").glob("*"))
+    assert command.build(good, bad, "--allow-damaged").code == 0
+    assert command.build(str(command.folder / "in")).code == 3
+
+
+def test_a_build_of_nothing_but_damage_commits_nothing(command: Command) -> None:
+    command.write("a.parquet", parquet()[:-20])
+    done = command.build(str(command.folder / "in"), "--allow-damaged")
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert "and no document is left; nothing was committed" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.jsonl.gz", gzip.compress(LINES) + b"garbage"),
+        ("a.jsonl", LINES + b'{"text": "cut'),
+    ],
+    ids=["garbage behind", "plain lines"],
+)
+def test_what_hides_no_records_is_done(command: Command, name: str, data: bytes) -> None:
+    done = command.build(command.write(name, data), "--json")
+    assert (done.code, done.report["damaged"], done.report["complete"]) == (0, [], True)
+    assert done.report["documents"]["quarantined"]
+
+
+def test_the_function_warns_of_damage(tmp_path: Path, tokenizer_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(CUT_GZIP)
+    build: Callable[..., Dataset] = datapipe.build
+    with pytest.warns(UserWarning, match=r"a\.jsonl\.gz is damaged: .* Version 1 holds all"):
+        dataset = build(path, out=tmp_path / "ds", tokenizer=tokenizer_path, workers=1)
+    assert dataset.manifest.totals.kept > 100
+    build(path, out=tmp_path / "ds", tokenizer=tokenizer_path, workers=1, allow_damaged=True)
+
+
+def test_the_function_raises_where_nothing_is_left(tmp_path: Path, tokenizer_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(parquet()[:-20])
+    with pytest.raises(FailedError, match="nothing of it can be read"):
+        datapipe.build(tmp_path / "a.parquet", out=tmp_path / "ds", tokenizer=tokenizer_path)
+    (tmp_path / "a.parquet").write_bytes(parquet())
+    with pytest.raises(GuardError, match="1,000 of 5,000 records"):
+        datapipe.build(tmp_path, out=tmp_path.parent / "ds", tokenizer=tokenizer_path, workers=1)
