@@ -6,9 +6,11 @@ threads, and work after a fork: each process makes its own client at first use.
 
 from __future__ import annotations
 
+import asyncio
 import builtins
+import itertools
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +25,9 @@ from tiering.store.remote_view import RemoteView
 from tiering.store.requests import Requests
 
 __all__ = ["Opener", "RemoteFiles", "RemoteStore"]
+
+_DELETED_AT_ONCE = 1000
+"""Deletes that are begun together; how many run at a time is for the limit of requests to say."""
 
 _SECRET_WORDS = ("key", "secret", "token", "password", "sas", "credential", "service_account")
 
@@ -116,6 +121,12 @@ class _Base:
     async def _delete(self, path: str) -> None:
         await (await self._here()).delete(check_path(path))
 
+    async def _delete_many(self, paths: Iterable[str]) -> None:
+        requests = await self._here()
+        checked = iter([check_path(path) for path in paths])
+        while some := list(itertools.islice(checked, _DELETED_AT_ONCE)):
+            await asyncio.gather(*map(requests.delete, some))
+
     async def _first_page(
         self, prefix: str, after: str
     ) -> tuple[builtins.list[ObjectInfo] | None, AsyncIterator[builtins.list[ObjectInfo]]]:
@@ -171,6 +182,10 @@ class RemoteFiles(_Base):
         """See `BlockingStore.delete`."""
         call(self._delete(path))
 
+    def delete_many(self, paths: Iterable[str]) -> None:
+        """See `BlockingStore.delete_many`."""
+        call(self._delete_many(paths))
+
     async def _read_into(self, info: ObjectInfo, buffer: memoryview, offset: int) -> int:
         return await (await self._here()).read_into(info, buffer, offset)
 
@@ -213,6 +228,10 @@ class RemoteStore(_Base):
     async def delete(self, path: str) -> None:
         """See `BlockingStore.delete`."""
         await hand_over(self._delete(path))
+
+    async def delete_many(self, paths: Iterable[str]) -> None:
+        """See `BlockingStore.delete_many`."""
+        await hand_over(self._delete_many(paths))
 
     def blocking(self) -> RemoteFiles:
         """Returns the same store for use from threads."""
