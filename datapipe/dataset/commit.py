@@ -13,7 +13,7 @@ from datapipe.dataset.draft import VersionDraft
 from datapipe.dataset.hashing import sha256_hex
 from datapipe.dataset.log import LogEntry, publish_entry, read_entry, read_latest, seal_entry
 from datapipe.dataset.manifest import encode_manifest
-from datapipe.dataset.objects import put_object
+from datapipe.dataset.objects import MOST_JSON_BYTES, put_object
 from datapipe.dataset.plan import VersionPlan, group_shards, plan_version
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.rebase import rebase_append
@@ -21,7 +21,7 @@ from datapipe.dataset.repository import Repository, read_format
 from datapipe.dataset.secure import NewObject, secure_objects
 from datapipe.dataset.shards import token_dtype
 from datapipe.dataset.transaction import Transaction, check_alone
-from datapipe.errors import CommitConflictError
+from datapipe.errors import CommitConflictError, UsageError
 from tiering.checksums import Buffer
 
 __all__ = ["Committed", "commit_version"]
@@ -130,6 +130,8 @@ def _try_commit(
     plan = plan_version(draft)
     if draft.parent is not None and _adds_nothing(draft, plan):
         return _committed(draft.parent, created=False)
+    manifest = encode_manifest(plan.manifest)
+    _check_size(manifest)
     objects = [item for item in _new_objects(draft, plan) if item.path not in secured]
     since = transaction.started_seconds
     for item in objects:
@@ -140,7 +142,7 @@ def _try_commit(
     transaction.check()
     if not transaction.is_exclusive:
         check_alone(repo, transaction)
-    entry = _entry(repo, draft, plan, wording, transaction)
+    entry = _entry(repo, draft, manifest, wording, transaction)
     if not publish_entry(repo.store, entry):
         return None
     return Committed(
@@ -166,7 +168,7 @@ def _committed(dataset: Dataset, *, created: bool) -> Committed:
 def _entry(
     repo: Repository,
     draft: VersionDraft,
-    plan: VersionPlan,
+    manifest: bytes,
     wording: _Wording,
     transaction: Transaction,
 ) -> LogEntry:
@@ -176,7 +178,7 @@ def _entry(
         dataset=wording.dataset,
         version=parent.version + 1 if parent else 1,
         previous_sha256=sha256_hex(read_entry(repo.store, parent.version)[1]) if parent else None,
-        manifest=sha256_hex(encode_manifest(plan.manifest)),
+        manifest=sha256_hex(manifest),
         transaction=transaction.id,
         operation=draft.operation,
         author=wording.author,
@@ -229,6 +231,16 @@ def _check_shards(draft: VersionDraft) -> None:
                 f"{shard.num_tokens} tokens, but ids up to {draft.tokenizer.max_id} take {width} "
                 "bytes each; nothing was committed; write shards in the dataset's dtype"
             )
+
+
+def _check_size(manifest: bytes) -> None:
+    """Refuses what no reader would take."""
+    if len(manifest) > MOST_JSON_BYTES:
+        raise UsageError(
+            f"the version's manifest would have {len(manifest):,} bytes, {MOST_JSON_BYTES:,} are "
+            "allowed; nothing was committed; give the recipe folders and patterns in the place of "
+            "single paths, or build anew what was appended very often"
+        )
 
 
 def _shown(numbers: list[int]) -> str:

@@ -10,7 +10,7 @@ from datapipe.dataset.hashing import canonical_json
 from datapipe.dataset.layout import FORMAT_VERSION, HOLDS_PREFIX, hold_path
 from datapipe.dataset.log import LogEntry
 from datapipe.dataset.manifest import Digest
-from datapipe.dataset.objects import put_again, reading, writing
+from datapipe.dataset.objects import get_json, put_again, reading, writing
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.retired import decode_reference
 from datapipe.dataset.runs import RunStore
@@ -91,7 +91,7 @@ def list_holds(store: BlockingStore) -> list[Hold]:
     with reading(store, HOLDS_PREFIX):
         for info in list(store.list(HOLDS_PREFIX)):
             try:
-                holds.append(decode_reference(store.get(info.path), Hold, path=info.path))
+                holds.append(decode_reference(get_json(store, info.path), Hold, path=info.path))
             except ObjectNotFoundError:
                 continue  # dropped meanwhile
     return sorted(holds, key=lambda hold: hold.version)

@@ -15,7 +15,7 @@ import msgspec
 from datapipe.dataset.hashing import canonical_json, sha256_hex
 from datapipe.dataset.layout import HINT_PATH, LOG_PREFIX, entry_path, entry_version
 from datapipe.dataset.manifest import Digest, check_format
-from datapipe.dataset.objects import reading, writing
+from datapipe.dataset.objects import get_json, reading, writing
 from datapipe.errors import CommitUndecidedError, DamagedError
 from tiering.errors import (
     ObjectExistsError,
@@ -101,7 +101,7 @@ def read_entry(store: BlockingStore, version: int) -> tuple[LogEntry, bytes]:
     """Returns an entry and its bytes. Raises: DamagedError: missing or damaged."""
     path = entry_path(version)
     with reading(store, path):
-        data = store.get(path)
+        data = get_json(store, path)
     return decode_entry(data, path=path), data
 
 
@@ -187,7 +187,7 @@ def publish_entry(
     path = entry_path(entry.version)
     with writing(store):
         if not _create(store, path, encode_entry(entry), sleep):
-            theirs = decode_entry(store.get(path), path=path)
+            theirs = decode_entry(get_json(store, path), path=path)
             if theirs.transaction != entry.transaction:
                 return False
         try:
@@ -219,7 +219,7 @@ def _create(store: BlockingStore, path: str, data: bytes, sleep: Callable[[float
 
 def _bytes_of(store: BlockingStore, version: int) -> bytes | None:
     try:
-        return store.get(entry_path(version)) if version else None
+        return get_json(store, entry_path(version)) if version else None
     except ObjectNotFoundError:
         return None
 

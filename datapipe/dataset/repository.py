@@ -13,7 +13,7 @@ from datapipe.dataset import layout
 from datapipe.dataset.hashing import canonical_json, sha256_hex
 from datapipe.dataset.log import LogEntry, list_versions, read_entry, read_latest
 from datapipe.dataset.manifest import check_format, decode_manifest
-from datapipe.dataset.objects import put_object, read_object, reading, writing
+from datapipe.dataset.objects import get_json, put_object, read_object, reading, writing
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.references import resolve
 from datapipe.dataset.retired import read_retired
@@ -51,6 +51,7 @@ class Repository:
 
     def __init__(self, url: str) -> None:
         self._since_seconds: float | None = None
+        self._is_known = False
         try:
             self._store: BlockingStore = open_store(url).blocking()
         except StoreURLError as error:
@@ -62,6 +63,7 @@ class Repository:
         repository = cls.__new__(cls)
         repository._store = store
         repository._since_seconds = None
+        repository._is_known = False
         return repository
 
     def since(self, seconds: float) -> Repository:
@@ -71,7 +73,7 @@ class Repository:
             seconds: when the transaction began, by the store's clock.
         """
         repository = Repository.over(self._store)
-        repository._since_seconds = seconds
+        repository._since_seconds, repository._is_known = seconds, self._is_known
         return repository
 
     def __repr__(self) -> str:
@@ -84,7 +86,13 @@ class Repository:
 
     @property
     def store(self) -> BlockingStore:
-        """Where its objects are."""
+        """Where its objects are; whatever is done with a dataset passes here.
+
+        Raises:
+            DatasetError: a newer datapipe made it.
+        """
+        if not self._is_known:
+            self._is_known = _refuse_newer(self._store)
         return self._store
 
     # -- the repository itself
@@ -92,7 +100,7 @@ class Repository:
     def exists(self) -> bool:
         """Returns whether there is a dataset, with versions or without."""
         try:
-            self._store.head(layout.FORMAT_PATH)
+            self.store.head(layout.FORMAT_PATH)
         except ObjectNotFoundError:
             return False
         except StoreError as error:
@@ -163,7 +171,7 @@ class Repository:
         Raises:
             DamagedError: its entry or manifest is missing or damaged.
         """
-        found = read_latest(self._store)
+        found = read_latest(self.store)
         return self._open_entry(found[0]) if found else None
 
     def open(self, ref: str | int | None = None) -> Dataset:
@@ -178,7 +186,7 @@ class Repository:
             UnknownReferenceError: there is no such version.
             DamagedError: its entry or manifest is missing or damaged.
         """
-        latest = read_latest(self._store)
+        latest = read_latest(self.store)
         if latest is None:
             raise _no_versions(self)
         if ref is None:
@@ -201,7 +209,7 @@ class Repository:
 
     def _open_entry(self, entry: LogEntry) -> Dataset:
         path = layout.manifest_path(entry.manifest)
-        data = read_object(self._store, path, sha256=entry.manifest)
+        data = read_object(self._store, path, sha256=entry.manifest, json=True)
         return Dataset(
             repository=self,
             version=entry.version,
@@ -235,7 +243,7 @@ def log_entries(repo: Repository) -> list[LogEntry]:
 def read_format(store: BlockingStore) -> FormatFile:
     """Returns what format.json says. Raises: DamagedError, DatasetError (newer format)."""
     with reading(store, layout.FORMAT_PATH):
-        data = store.get(layout.FORMAT_PATH)
+        data = get_json(store, layout.FORMAT_PATH)
     check_format(data, path=layout.FORMAT_PATH)
     try:
         found = msgspec.json.decode(data, type=FormatFile)
@@ -243,11 +251,27 @@ def read_format(store: BlockingStore) -> FormatFile:
         canonical = canonical_json(fields) == data
         del fields["format_sha256"]
         digest = sha256_hex(canonical_json(fields))
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _damaged_format(store, str(error)) from error
     if digest != found.format_sha256 or not canonical:
         raise _damaged_format(store, "its bytes aren't what format_sha256 says")
     return found
+
+
+def _refuse_newer(store: BlockingStore) -> bool:
+    """Returns whether there is a format.json to go by; damage is for those to say who need it.
+
+    Raises:
+        DatasetError: it is of a newer format.
+    """
+    try:
+        data = get_json(store, layout.FORMAT_PATH)
+        check_format(data, path=f"{layout.FORMAT_PATH} in {store.url}")
+    except StoreError:
+        return False
+    except DamagedError:
+        return True
+    return True
 
 
 def _encode_format(*, exclusive: bool, now_seconds: float) -> bytes:

@@ -19,7 +19,7 @@ import msgspec
 
 from datapipe.dataset.hashing import canonical_json, sha256_hex
 from datapipe.dataset.manifest import Digest
-from datapipe.dataset.objects import put_object, reading, writing
+from datapipe.dataset.objects import get_json, put_object, reading, writing
 from datapipe.dataset.parts import SourceParts
 from datapipe.dataset.repository import Repository
 from datapipe.errors import DamagedError, DatasetError, UnknownReferenceError, UsageError
@@ -243,7 +243,7 @@ class RunStore:
 
     def _read(self, path: str, kind: type[_Kind]) -> _Kind:
         with reading(self._store, path):
-            data = self._store.get(path)
+            data = get_json(self._store, path)
         try:
             version = msgspec.json.decode(data, type=dict[str, Any]).get("format")
             if isinstance(version, int) and version > RUN_FORMAT:

@@ -25,7 +25,7 @@ from datapipe.dataset.layout import (
     transaction_path,
 )
 from datapipe.dataset.log import check_log_end
-from datapipe.dataset.objects import put_again, reading, writing
+from datapipe.dataset.objects import get_json, put_again, reading, writing
 from datapipe.dataset.repository import Repository, read_format
 from datapipe.errors import (
     CommitUndecidedError,
@@ -327,7 +327,7 @@ def _create(store: BlockingStore, file: TransactionFile) -> bool:
 def _read(store: BlockingStore, info: ObjectInfo) -> LiveTransaction | None:
     """Returns a transaction, dead or alive; None: it ended meanwhile."""
     try:
-        data = store.get(info.path)
+        data = get_json(store, info.path)
     except ObjectNotFoundError:
         return None
     renewed = info.modified_seconds

@@ -6,9 +6,7 @@ threads, and work after a fork: each process makes its own client at first use.
 
 from __future__ import annotations
 
-import asyncio
 import builtins
-import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,9 +23,6 @@ from tiering.store.remote_view import RemoteView
 from tiering.store.requests import Requests
 
 __all__ = ["Opener", "RemoteFiles", "RemoteStore"]
-
-_DELETED_AT_ONCE = 1000
-"""Deletes that are begun together; how many run at a time is for the limit of requests to say."""
 
 _SECRET_WORDS = ("key", "secret", "token", "password", "sas", "credential", "service_account")
 
@@ -122,10 +117,7 @@ class _Base:
         await (await self._here()).delete(check_path(path))
 
     async def _delete_many(self, paths: Iterable[str]) -> None:
-        requests = await self._here()
-        checked = iter([check_path(path) for path in paths])
-        while some := list(itertools.islice(checked, _DELETED_AT_ONCE)):
-            await asyncio.gather(*map(requests.delete, some))
+        await (await self._here()).delete_many([check_path(path) for path in paths])
 
     async def _first_page(
         self, prefix: str, after: str

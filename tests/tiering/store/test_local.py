@@ -357,9 +357,7 @@ def test_a_pipe_is_overwritten_and_deleted_as_anything_else(files: LocalFiles) -
     ],
     ids=["links in a circle", "folder"],
 )
-def test_errors_say_what_to_do(
-    files: LocalFiles, make: Callable[[Path], None], match: str
-) -> None:
+def test_errors_say_what_to_do(files: LocalFiles, make: Callable[[Path], None], match: str) -> None:
     Path(files.url).mkdir()
     make(Path(files.url))
     with pytest.raises(StoreError, match=match):
