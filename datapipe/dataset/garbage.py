@@ -22,23 +22,22 @@ from datapipe.dataset.deletion import (
     write_deletion,
 )
 from datapipe.dataset.hashing import canonical_json
-from datapipe.dataset.keep import reasons_to_keep
 from datapipe.dataset.layout import (
     FORMAT_VERSION,
     GARBAGE_PREFIX,
     MANIFEST_PREFIX,
     TRANSACTIONS_PREFIX,
     WORK_PREFIX,
-    entry_path,
     transaction_path,
 )
-from datapipe.dataset.log import LogEntry, check_log_end
+from datapipe.dataset.log import LogEntry
 from datapipe.dataset.objects import reading, writing
 from datapipe.dataset.reachable import Reachable
 from datapipe.dataset.repository import Repository, log_entries
 from datapipe.dataset.retired import read_retired
 from datapipe.dataset.runs import RunStore
 from datapipe.dataset.transaction import live_transactions, store_seconds
+from datapipe.dataset.witnesses import check_witnesses, read_witnesses, reasons_to_keep
 from datapipe.errors import DamagedError, UsageError
 from tiering.errors import ObjectNotFoundError
 from tiering.store import BlockingStore, ObjectInfo
@@ -134,7 +133,7 @@ class Collector:
         if grace_seconds < 0:
             raise UsageError(f"a grace period of {grace_seconds} s can't be; give 0 or more")
         self._repo, self._store, self._grace = repo, repo.store, grace_seconds
-        self._runs = (RunStore.of(repo), *runs)
+        self._runs = runs
         self._now = now
         self._reachable = Reachable(repo.store)
 
@@ -144,9 +143,11 @@ class Collector:
         Raises:
             DamagedError: the log has lost entries, so what they need would look like garbage.
         """
-        check_log_end(self._store)
+        witnesses = read_witnesses(self._repo, runs=self._runs)
         entries = log_entries(self._repo)
-        return entries, reasons_to_keep(self._store, entries, runs=self._runs)
+        manifests = {entry.version: entry.manifest for entry in entries}
+        check_witnesses(self._store, witnesses, latest=len(entries), manifests=manifests)
+        return entries, reasons_to_keep(witnesses, entries)
 
     def retirable(self, *, older_than_seconds: float, time_seconds: float) -> list[LogEntry]:
         """Returns the entries of versions that are old enough to be given up and not needed.
@@ -275,12 +276,6 @@ class Collector:
     def _needed(self, *, without: Collection[int] = ()) -> tuple[dict[int, list[str]], set[str]]:
         entries, reasons = self._reasons()
         retired = {*read_retired(self._store), *without}
-        for version in reasons:
-            if not 1 <= version <= len(entries):
-                raise DamagedError(
-                    f"version {version} of {self._repo.url} is needed ({reasons[version][0]}), but "
-                    f"{entry_path(version)} isn't in the log; nothing was freed; restore the log"
-                )
         kept = {
             entry.version: reasons.get(entry.version, ["not retired"])
             for entry in entries

@@ -28,7 +28,6 @@ from tiering.store import BlockingStore, Mode
 
 __all__ = [
     "LogEntry",
-    "check_log_end",
     "decode_entry",
     "encode_entry",
     "find_latest",
@@ -137,25 +136,6 @@ def read_latest(store: BlockingStore) -> tuple[LogEntry, bytes] | None:
         while data is not None and (following := _bytes_of(store, number + 1)) is not None:
             number, data = number + 1, following
     return (decode_entry(data, path=entry_path(number)), data) if data is not None else None
-
-
-def check_log_end(store: BlockingStore) -> None:
-    """Returns unless HINT names a later version than the log has.
-
-    Whoever writes or deletes must not take what is left of a log for the whole of it. HINT is read
-    first: it never runs ahead of the log, while the log may grow at any time.
-
-    Raises:
-        DamagedError: entries are lost.
-    """
-    with reading(store, LOG_PREFIX):
-        hint = read_hint(store) or 0
-    latest = find_latest(store)
-    if hint > latest:
-        raise _damaged(
-            entry_path(hint),
-            f"it is missing, though {HINT_PATH} names it and the log ends at {latest}",
-        )
 
 
 def list_versions(store: BlockingStore) -> range:

@@ -24,9 +24,9 @@ from datapipe.dataset.layout import (
     WORK_PREFIX,
     transaction_path,
 )
-from datapipe.dataset.log import check_log_end
 from datapipe.dataset.objects import get_json, put_again, reading, writing
 from datapipe.dataset.repository import Repository, read_format
+from datapipe.dataset.witnesses import check_log
 from datapipe.errors import (
     CommitUndecidedError,
     DatasetError,
@@ -217,7 +217,7 @@ def begin_transaction(
         DatasetError: the store can't be read or written.
     """
     verdict = read_format(repo.store).exclusive_create
-    check_log_end(repo.store)
+    check_log(repo)
     name = id or uuid.uuid4().hex
     if not _ID.fullmatch(name):
         raise ValueError(f"{name!r} can't name a transaction; give up to 64 letters and digits")
