@@ -8,6 +8,7 @@ writer and a deletion see each other is described in `deletion.py`.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -57,6 +58,9 @@ COLLECTED = (
 
 _AT_ONCE = 1000
 """Paths of one announced deletion."""
+
+_LOOKED_UP_AT_ONCE = 100
+"""Paths that are looked up before they are deleted together."""
 
 _MARK_SUFFIX = ".marked.json"
 
@@ -229,7 +233,8 @@ class Collector:
         sizes: list[int] = []
         rest = [path for path in paths if path.startswith((*COLLECTED, WORK_PREFIX))]
         while rest:
-            deletion = Deletion(id=uuid.uuid4().hex, paths=tuple(rest))
+            work = [WORK_PREFIX] if any(path.startswith(WORK_PREFIX) for path in rest) else []
+            deletion = Deletion(id=uuid.uuid4().hex, paths=(*rest, *work))
             began = self._now()
             with writing(self._store):
                 announced = write_deletion(self._store, deletion)
@@ -238,22 +243,23 @@ class Collector:
                     limit, writers = self._limit(announced)
                     _, needed = self._needed()
                     while rest and self._now() - began < LEASE_SECONDS / 2:
-                        path = rest.pop()
-                        if path not in needed and not (writers and path.startswith(WORK_PREFIX)):
-                            sizes += self._delete_one(path, limit)
+                        some, rest = rest[:_LOOKED_UP_AT_ONCE], rest[_LOOKED_UP_AT_ONCE:]
+                        kept = {path for path in some if writers and path.startswith(WORK_PREFIX)}
+                        sizes += self._delete_old(set(some) - needed - kept, limit)
                 finally:
                     self._store.delete(deletion.path)
         return sizes
 
-    def _delete_one(self, path: str, limit: float) -> list[int]:
-        try:
-            info = self._store.head(path)
-        except ObjectNotFoundError:
-            return []
-        if info.modified_seconds >= limit:
-            return []
-        self._store.delete(path)
-        return [info.size]
+    def _delete_old(self, paths: Collection[str], limit: float) -> list[int]:
+        """Deletes what is older than the limit; returns the sizes."""
+        old: dict[str, int] = {}
+        for path in sorted(paths):
+            with contextlib.suppress(ObjectNotFoundError):
+                info = self._store.head(path)
+                if info.modified_seconds < limit:
+                    old[path] = info.size
+        self._store.delete_many(old)
+        return list(old.values())
 
     def _remove_dead(self) -> None:
         """Removes transactions and deletions whose programs are gone."""

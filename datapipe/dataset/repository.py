@@ -153,15 +153,15 @@ class Repository:
         )
 
     def holds_shard(self, shard: ShardRecord) -> bool:
-        """Returns whether a shard that was written before is there still, with its docmap."""
+        """Returns whether a shard that was written before is whole still, with its docmap."""
+        docmap = layout.docmap_path(shard.docmap_sha256)
+        tokens = layout.tokens_path(shard.stored_sha256)
         try:
-            self._store.head(layout.docmap_path(shard.docmap_sha256))
-            tokens = self._store.head(layout.tokens_path(shard.stored_sha256))
-        except ObjectNotFoundError:
+            read_object(self._store, docmap, sha256=shard.docmap_sha256)
+            read_object(self._store, tokens, sha256=shard.stored_sha256)
+        except DamagedError:
             return False
-        except StoreError as error:
-            raise DatasetError(f"{self.url} can't be read: {error}") from error
-        return tokens.size == shard.stored_bytes
+        return True
 
     # -- versions
 
@@ -172,7 +172,27 @@ class Repository:
             DamagedError: its entry or manifest is missing or damaged.
         """
         found = read_latest(self.store)
-        return self._open_entry(found[0]) if found else None
+        return self.open_entry(found[0]) if found else None
+
+    def unreadable(self) -> LogEntry | None:
+        """Returns the newest version's entry if its manifest is damaged or missing, else None.
+
+        Raises:
+            DamagedError: the log is damaged.
+        """
+        found = read_latest(self.store)
+        try:
+            if found:
+                self.open_entry(found[0])
+        except DamagedError:
+            return found[0] if found else None
+        return None
+
+    def before(self, entry: LogEntry) -> Dataset | None:
+        """Returns the version before the one of `entry`, None before the first."""
+        if entry.version == 1:
+            return None
+        return self.open_entry(read_entry(self.store, entry.version - 1)[0])
 
     def open(self, ref: str | int | None = None) -> Dataset:
         """Returns a version: the newest (None), by number, tag, manifest digest or time.
@@ -190,13 +210,13 @@ class Repository:
         if latest is None:
             raise _no_versions(self)
         if ref is None:
-            return self._open_entry(latest[0])
+            return self.open_entry(latest[0])
         entry = resolve(
             self._store, str(ref), latest=latest[0].version, entries=lambda: log_entries(self)
         )
         if entry.version != latest[0].version:
             self._refuse_retired(entry.version)
-        return self._open_entry(entry)
+        return self.open_entry(entry)
 
     def _refuse_retired(self, version: int) -> None:
         found = read_retired(self._store).get(version)
@@ -207,7 +227,8 @@ class Repository:
                 "(`datapipe log` lists them)"
             )
 
-    def _open_entry(self, entry: LogEntry) -> Dataset:
+    def open_entry(self, entry: LogEntry) -> Dataset:
+        """Returns the version of a log entry, retired or not. Raises: DamagedError."""
         path = layout.manifest_path(entry.manifest)
         data = read_object(self._store, path, sha256=entry.manifest, json=True)
         return Dataset(
