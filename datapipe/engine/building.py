@@ -37,7 +37,12 @@ from datapipe.engine.code import environment
 from datapipe.engine.encode_unit import TokenizerFiles, keep_tokenizer
 from datapipe.engine.executors import Executor, LocalExecutor
 from datapipe.engine.executors.local import available_cores
-from datapipe.engine.known import known_documents, known_signatures, skip_known
+from datapipe.engine.known import (
+    ignored_settings,
+    known_documents,
+    known_signatures,
+    skip_known,
+)
 from datapipe.engine.ledger import Ledger, add_up, check_guards
 from datapipe.engine.leftovers import SHARED_STAGE, empty_work
 from datapipe.engine.passes import Passes, Scanned, StageList
@@ -261,8 +266,11 @@ class _Build:
         files = [file for source in listed for file, _ in source.files]
         digests = hash_files(files, executor=self._executor, progress=self._options.progress)
         sources = skip_known(listed, digests, self._base)
+        notes = tuple(
+            ignored_settings(listed, digests, self._base, stages=self._resolved_recipe()["stages"])
+        )
         if self._base is not None and not any(source.files for source in sources):
-            return self._nothing_new(self._base, num_skipped=len(files))
+            return self._nothing_new(self._base, num_skipped=len(files), notes=notes)
         pieces = self._make_pieces(sources, digests)
         shards = self._write_shards(pieces)
         committed = self._commit(sources, digests, pieces, shards, transaction)
@@ -282,6 +290,7 @@ class _Build:
             backend=self._tokenizer.backend,
             backend_reason=self._tokenizer.backend_reason,
             seconds=0.0,
+            notes=notes,
         )
 
     def _make_pieces(self, sources: Sequence[SourceInputs], digests: Mapping[str, str]) -> _Pieces:
@@ -411,7 +420,9 @@ class _Build:
     def _resolved_recipe(self) -> dict[str, Any]:
         return self._recipe.resolved(tokenizer=_tokenizer_record(self._tokenizer).sha256)
 
-    def _nothing_new(self, base: Dataset, *, num_skipped: int) -> BuildReport:
+    def _nothing_new(
+        self, base: Dataset, *, num_skipped: int, notes: tuple[str, ...]
+    ) -> BuildReport:
         digests = base.manifest.digests
         return BuildReport(
             dataset=self._repository.url,
@@ -429,6 +440,7 @@ class _Build:
             backend=self._tokenizer.backend,
             backend_reason=self._tokenizer.backend_reason,
             seconds=0.0,
+            notes=notes,
         )
 
 

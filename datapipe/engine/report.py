@@ -39,11 +39,14 @@ class BuildReport:
     backend_reason: str | None
     """Why it wasn't a faster one; None: it was the fastest."""
     seconds: float
+    notes: tuple[str, ...] = ()
+    """What was asked for and isn't done, a sentence each."""
 
     @property
     def warnings(self) -> list[str]:
         """What went as it had to, and still wants a look."""
         found = [f"{name} ends in the middle; its whole records are in" for name in self.truncated]
+        found += self.notes
         records = sum(ledger.records for ledger in self.ledgers)
         known = sum(ledger.num_known for ledger in self.ledgers)
         if self.inputs_read and not known and not any(ledger.kept for ledger in self.ledgers):

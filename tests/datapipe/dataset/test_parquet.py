@@ -131,7 +131,7 @@ def _claiming(*, file_rows: int, group_rows: int) -> bytes:
     """Returns Parquet of three rows whose footer says something else."""
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"a": pa.array([1] * 3, pa.int64())}), sink, store_schema=False)
-    data = sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
     length = int.from_bytes(data[-8:-4], "little")
     body, footer = data[: -8 - length], data[-8 - length : -8]
     for before, rows, behind in (

@@ -381,7 +381,12 @@ def test_delete_many_syncs_each_folder_once(
         files.put(f"goes/{number % 3}/{number}", b"1")
     synced: list[int] = []
     fsync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(fd), fsync(fd)))
+
+    def count(descriptor: int) -> None:
+        synced.append(descriptor)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", count)
     files.delete_many([f"goes/{n % 3}/{n}" for n in range(10)] + [f"stays/{n}" for n in range(5)])
     assert len(synced) == 2  # the root, which lost `goes`, and `stays`
     assert len(list(files.list())) == 5
