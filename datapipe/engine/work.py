@@ -82,7 +82,10 @@ class Work:
             data = self.store.get(self._path(piece, _RECORD))
         except ObjectNotFoundError:
             return None
-        found: dict[str, Any] = msgspec.json.decode(data)
+        try:
+            found: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
+        except (msgspec.MsgspecError, RecursionError):
+            return None  # damaged: the piece is done anew
         return found
 
     def finish(self, piece: Piece, record: Mapping[str, Any]) -> None:
@@ -113,17 +116,17 @@ class Work:
 
     @contextmanager
     def _expecting(self, piece: Piece) -> Iterator[None]:
-        """Turns the absence of a piece that was finished into what it means; forgets the piece."""
+        """Turns absence or damage of a finished piece into what it means, and forgets the piece."""
         try:
             yield
-        except ObjectNotFoundError as error:
+        except (ObjectNotFoundError, pa.ArrowException) as error:
             unit = piece.key.partition("-")[0]  # a part has no record of its own
             with writing(self.store):
                 self.store.delete(self._path(Piece(piece.stage, unit), _RECORD))
             raise ResumableError(
-                f"unfinished work is gone ({piece.stage} {piece.key[:12]}): another build on the "
-                "same work folder finished and emptied it, or somebody did. Nothing was committed "
-                "by this build; run the same command again"
+                f"unfinished work is gone or damaged ({piece.stage} {piece.key[:12]}): another "
+                "build on the same work folder finished and emptied it, or somebody changed it. "
+                "Nothing was committed by this build; run the same command again"
             ) from error
 
     def get_bytes(self, piece: Piece, name: str) -> bytes:
@@ -133,11 +136,13 @@ class Work:
 
     def get_table(self, piece: Piece, name: str) -> pa.Table:
         """Returns one of the piece's tables, whole."""
-        return read_table(self.get_bytes(piece, name))
+        data = self.get_bytes(piece, name)
+        with self._expecting(piece):
+            return read_table(data)
 
     def get_rows(self, piece: Piece, name: str, start: int, stop: int) -> pa.Table:
         """Returns rows [start, stop) of one of the piece's tables, reading only their batches."""
-        with self.open(piece, name) as view:
+        with self.open(piece, name) as view, self._expecting(piece):
             reader = pa.ipc.open_file(pa.PythonFile(ViewFile(view), mode="r"))
             first, last = start // ROWS_PER_BATCH, -(-stop // ROWS_PER_BATCH)
             batches = [reader.get_batch(number) for number in range(first, last)]

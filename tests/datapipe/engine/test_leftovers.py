@@ -171,9 +171,14 @@ def test_a_writer_waits_while_the_folder_is_emptied(out: Path) -> None:
     assert list(repo.store.list("_gc/")) == []
 
 
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"no Arrow")])
 @pytest.mark.parametrize("name", ["documents.arrow", "keys.arrow"])
 def test_half_of_a_piece_is_made_anew(
-    tmp_path: Path, out: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    out: Path,
+    name: str,
+    harm: Callable[[Path], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     inputs = write(tmp_path / "b.jsonl", ["x", "y"])
     with monkeypatch.context() as patched:
@@ -181,11 +186,21 @@ def test_half_of_a_piece_is_made_anew(
         with pytest.raises(KeyboardInterrupt):
             append(out, inputs)
     for path in (out / "_work").rglob("*"):
-        if path.name == name or path.parent.parent.name == "encode":
+        if path.name == name:
+            harm(path)
+        elif path.parent.parent.name == "encode":
             path.unlink()
-    with pytest.raises(ResumableError, match=r"is gone \(scan .*run the same command again"):
+    with pytest.raises(ResumableError, match=r"is gone or damaged \(scan .*the same command again"):
         append(out, inputs)
     assert append(out, inputs).version == 2
+
+
+def test_a_damaged_record_is_of_an_unfinished_piece(tmp_path: Path) -> None:
+    work, piece = Work(str(tmp_path), "_work/"), Piece("scan", "a")
+    work.finish(piece, {"parts": []})
+    assert work.record(piece) == {"parts": []}
+    work.put_bytes(piece, "record.json", memoryview(b'{"parts"'))
+    assert work.record(piece) is None
 
 
 def _fail(*_: object, **__: object) -> None:
