@@ -5,6 +5,7 @@ TieringError
 |  |- ObjectNotFoundError (FileNotFoundError)
 |  |- ObjectExistsError (FileExistsError)  "create only", and the object is there
 |  |- PreconditionError                    compare-and-swap: the object has another etag
+|  |- NotAFileError                        a pipe or device lies where an object must be
 |  |- AccessDeniedError (PermissionError)
 |  |- NoSpaceError                         the disk or quota is full
 |  |- ThrottledError                       asked to slow down
@@ -19,6 +20,7 @@ __all__ = [
     "AccessDeniedError",
     "ChecksumError",
     "NoSpaceError",
+    "NotAFileError",
     "ObjectExistsError",
     "ObjectNotFoundError",
     "PreconditionError",
@@ -55,6 +57,10 @@ class ObjectExistsError(StoreError, FileExistsError):
 
 class PreconditionError(StoreError):
     """The object has another etag than the one to be replaced."""
+
+
+class NotAFileError(StoreError):
+    """What lies there is no object: a pipe, a socket or a device."""
 
 
 class AccessDeniedError(StoreError, PermissionError):

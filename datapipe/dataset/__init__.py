@@ -4,7 +4,7 @@ Owns what lies on disk or in the bucket (`docs/format.md`) and how versions come
 nothing of recipes, readers of raw data, tokenizers' insides, sample orders or terminals.
 """
 
-from datapipe.dataset.commit import Committed, commit_version
+from datapipe.dataset.commit import Committed, commit_version, remake_version
 from datapipe.dataset.diff import VersionDiff, diff_versions
 from datapipe.dataset.draft import SourceCounts, TokenizerRecord, VersionDraft
 from datapipe.dataset.garbage import Collector, Garbage, Swept
@@ -57,6 +57,7 @@ __all__ = [
     "log_entries",
     "open_dataset",
     "read_tag",
+    "remake_version",
     "retire_versions",
     "set_tag",
     "sha256_hex",

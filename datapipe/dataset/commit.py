@@ -13,18 +13,19 @@ from datapipe.dataset.draft import VersionDraft
 from datapipe.dataset.hashing import sha256_hex
 from datapipe.dataset.log import LogEntry, publish_entry, read_entry, read_latest, seal_entry
 from datapipe.dataset.manifest import encode_manifest
-from datapipe.dataset.objects import put_object
+from datapipe.dataset.objects import MOST_JSON_BYTES, put_object
 from datapipe.dataset.plan import VersionPlan, group_shards, plan_version
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.rebase import rebase_append
 from datapipe.dataset.repository import Repository, read_format
+from datapipe.dataset.restore import restore_version
 from datapipe.dataset.secure import NewObject, secure_objects
 from datapipe.dataset.shards import token_dtype
 from datapipe.dataset.transaction import Transaction, check_alone
-from datapipe.errors import CommitConflictError
+from datapipe.errors import CommitConflictError, DamagedError, UsageError
 from tiering.checksums import Buffer
 
-__all__ = ["Committed", "commit_version"]
+__all__ = ["Committed", "commit_version", "remake_version"]
 
 _REBASES = 1000
 """Every lost race means that another writer won it, so this many are no sign of a standstill."""
@@ -129,7 +130,12 @@ def _try_commit(
     check_append(draft)
     plan = plan_version(draft)
     if draft.parent is not None and _adds_nothing(draft, plan):
+        if draft.operation == "build":
+            made = _new_objects(draft, plan)
+            restore_version(draft.parent, made, since_seconds=transaction.started_seconds)
         return _committed(draft.parent, created=False)
+    manifest = encode_manifest(plan.manifest)
+    _check_size(manifest)
     objects = [item for item in _new_objects(draft, plan) if item.path not in secured]
     since = transaction.started_seconds
     for item in objects:
@@ -140,7 +146,7 @@ def _try_commit(
     transaction.check()
     if not transaction.is_exclusive:
         check_alone(repo, transaction)
-    entry = _entry(repo, draft, plan, wording, transaction)
+    entry = _entry(repo, draft, manifest, wording, transaction)
     if not publish_entry(repo.store, entry):
         return None
     return Committed(
@@ -150,6 +156,39 @@ def _try_commit(
         content=plan.manifest.digests.content,
         created=True,
     )
+
+
+def remake_version(
+    repo: Repository, draft: VersionDraft, entry: LogEntry, *, transaction: Transaction
+) -> Committed:
+    """Writes the newest version whole again, whose manifest can't be read, if it is this draft.
+
+    Args:
+        repo: the dataset.
+        draft: of a build; its parent is the version before.
+        entry: of the version.
+        transaction: begun before the shards were written.
+
+    Raises:
+        DamagedError: the draft is another version; nothing was committed.
+    """
+    check_conservation(draft)
+    _check_shards(draft)
+    plan = plan_version(draft)
+    found = sha256_hex(encode_manifest(plan.manifest))
+    path = layout.manifest_path(entry.manifest)
+    if found != entry.manifest:
+        raise DamagedError(
+            f"{path} in {repo.url} is damaged or missing, and this build makes another manifest, "
+            f"{found[:12]}: not the same inputs, recipe, or versions of libraries; nothing was "
+            f"committed behind version {entry.version}; restore the object from a copy, or run the "
+            "very build again that made it"
+        )
+    since = transaction.started_seconds
+    put_object(repo.store, path, encode_manifest(plan.manifest), since_seconds=since)
+    version = repo.open_entry(entry)
+    restore_version(version, _new_objects(draft, plan), since_seconds=since)
+    return _committed(version, created=False)
 
 
 def _committed(dataset: Dataset, *, created: bool) -> Committed:
@@ -166,7 +205,7 @@ def _committed(dataset: Dataset, *, created: bool) -> Committed:
 def _entry(
     repo: Repository,
     draft: VersionDraft,
-    plan: VersionPlan,
+    manifest: bytes,
     wording: _Wording,
     transaction: Transaction,
 ) -> LogEntry:
@@ -176,7 +215,7 @@ def _entry(
         dataset=wording.dataset,
         version=parent.version + 1 if parent else 1,
         previous_sha256=sha256_hex(read_entry(repo.store, parent.version)[1]) if parent else None,
-        manifest=sha256_hex(encode_manifest(plan.manifest)),
+        manifest=sha256_hex(manifest),
         transaction=transaction.id,
         operation=draft.operation,
         author=wording.author,
@@ -229,6 +268,16 @@ def _check_shards(draft: VersionDraft) -> None:
                 f"{shard.num_tokens} tokens, but ids up to {draft.tokenizer.max_id} take {width} "
                 "bytes each; nothing was committed; write shards in the dataset's dtype"
             )
+
+
+def _check_size(manifest: bytes) -> None:
+    """Refuses what no reader would take."""
+    if len(manifest) > MOST_JSON_BYTES:
+        raise UsageError(
+            f"the version's manifest would have {len(manifest):,} bytes, {MOST_JSON_BYTES:,} are "
+            "allowed; nothing was committed; give the recipe folders and patterns in the place of "
+            "single paths, or build anew what was appended very often"
+        )
 
 
 def _shown(numbers: list[int]) -> str:

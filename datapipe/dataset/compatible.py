@@ -80,7 +80,8 @@ def _check_columns(parent: Dataset) -> None:
     with reading(store, path):
         view = store.open(path)
     with ViewFile(view) as file:
-        found = open_table(file, DOCMAP, path=path).schema.names
+        of = f"a docmap of version {parent.version} of {parent.url}"
+        found = open_table(file, DOCMAP, path=path, of=of).schema.names
     if found != DOCMAP.names:
         differing = sorted(set(found).symmetric_difference(DOCMAP.names))
         raise UsageError(

@@ -14,7 +14,7 @@ import msgspec
 
 from datapipe.dataset.hashing import canonical_json
 from datapipe.dataset.layout import FORMAT_VERSION, GARBAGE_PREFIX
-from datapipe.dataset.objects import put_again, reading
+from datapipe.dataset.objects import get_json, put_again, reading
 from tiering.errors import ObjectNotFoundError
 from tiering.store import BlockingStore
 
@@ -92,7 +92,7 @@ def _is_in_progress(
             if not info.path.endswith(_SUFFIX):
                 continue
             try:
-                deletion = msgspec.json.decode(store.get(info.path), type=Deletion)
+                deletion = msgspec.json.decode(get_json(store, info.path), type=Deletion)
             except ObjectNotFoundError:
                 continue  # over
             age = clock() - info.modified_seconds

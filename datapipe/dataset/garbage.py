@@ -8,6 +8,7 @@ writer and a deletion see each other is described in `deletion.py`.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -22,23 +23,22 @@ from datapipe.dataset.deletion import (
     write_deletion,
 )
 from datapipe.dataset.hashing import canonical_json
-from datapipe.dataset.keep import reasons_to_keep
 from datapipe.dataset.layout import (
     FORMAT_VERSION,
     GARBAGE_PREFIX,
     MANIFEST_PREFIX,
     TRANSACTIONS_PREFIX,
     WORK_PREFIX,
-    entry_path,
     transaction_path,
 )
-from datapipe.dataset.log import LogEntry, check_log_end
+from datapipe.dataset.log import LogEntry
 from datapipe.dataset.objects import reading, writing
 from datapipe.dataset.reachable import Reachable
 from datapipe.dataset.repository import Repository, log_entries
 from datapipe.dataset.retired import read_retired
 from datapipe.dataset.runs import RunStore
 from datapipe.dataset.transaction import live_transactions, store_seconds
+from datapipe.dataset.witnesses import check_witnesses, read_witnesses, reasons_to_keep
 from datapipe.errors import DamagedError, UsageError
 from tiering.errors import ObjectNotFoundError
 from tiering.store import BlockingStore, ObjectInfo
@@ -58,6 +58,9 @@ COLLECTED = (
 
 _AT_ONCE = 1000
 """Paths of one announced deletion."""
+
+_LOOKED_UP_AT_ONCE = 100
+"""Paths that are looked up before they are deleted together."""
 
 _MARK_SUFFIX = ".marked.json"
 
@@ -134,7 +137,7 @@ class Collector:
         if grace_seconds < 0:
             raise UsageError(f"a grace period of {grace_seconds} s can't be; give 0 or more")
         self._repo, self._store, self._grace = repo, repo.store, grace_seconds
-        self._runs = (RunStore.of(repo), *runs)
+        self._runs = runs
         self._now = now
         self._reachable = Reachable(repo.store)
 
@@ -144,9 +147,11 @@ class Collector:
         Raises:
             DamagedError: the log has lost entries, so what they need would look like garbage.
         """
-        check_log_end(self._store)
+        witnesses = read_witnesses(self._repo, runs=self._runs)
         entries = log_entries(self._repo)
-        return entries, reasons_to_keep(self._store, entries, runs=self._runs)
+        manifests = {entry.version: entry.manifest for entry in entries}
+        check_witnesses(self._store, witnesses, latest=len(entries), manifests=manifests)
+        return entries, reasons_to_keep(witnesses, entries)
 
     def retirable(self, *, older_than_seconds: float, time_seconds: float) -> list[LogEntry]:
         """Returns the entries of versions that are old enough to be given up and not needed.
@@ -228,7 +233,8 @@ class Collector:
         sizes: list[int] = []
         rest = [path for path in paths if path.startswith((*COLLECTED, WORK_PREFIX))]
         while rest:
-            deletion = Deletion(id=uuid.uuid4().hex, paths=tuple(rest))
+            work = [WORK_PREFIX] if any(path.startswith(WORK_PREFIX) for path in rest) else []
+            deletion = Deletion(id=uuid.uuid4().hex, paths=(*rest, *work))
             began = self._now()
             with writing(self._store):
                 announced = write_deletion(self._store, deletion)
@@ -237,22 +243,23 @@ class Collector:
                     limit, writers = self._limit(announced)
                     _, needed = self._needed()
                     while rest and self._now() - began < LEASE_SECONDS / 2:
-                        path = rest.pop()
-                        if path not in needed and not (writers and path.startswith(WORK_PREFIX)):
-                            sizes += self._delete_one(path, limit)
+                        some, rest = rest[:_LOOKED_UP_AT_ONCE], rest[_LOOKED_UP_AT_ONCE:]
+                        kept = {path for path in some if writers and path.startswith(WORK_PREFIX)}
+                        sizes += self._delete_old(set(some) - needed - kept, limit)
                 finally:
                     self._store.delete(deletion.path)
         return sizes
 
-    def _delete_one(self, path: str, limit: float) -> list[int]:
-        try:
-            info = self._store.head(path)
-        except ObjectNotFoundError:
-            return []
-        if info.modified_seconds >= limit:
-            return []
-        self._store.delete(path)
-        return [info.size]
+    def _delete_old(self, paths: Collection[str], limit: float) -> list[int]:
+        """Deletes what is older than the limit; returns the sizes."""
+        old: dict[str, int] = {}
+        for path in sorted(paths):
+            with contextlib.suppress(ObjectNotFoundError):
+                info = self._store.head(path)
+                if info.modified_seconds < limit:
+                    old[path] = info.size
+        self._store.delete_many(old)
+        return list(old.values())
 
     def _remove_dead(self) -> None:
         """Removes transactions and deletions whose programs are gone."""
@@ -275,12 +282,6 @@ class Collector:
     def _needed(self, *, without: Collection[int] = ()) -> tuple[dict[int, list[str]], set[str]]:
         entries, reasons = self._reasons()
         retired = {*read_retired(self._store), *without}
-        for version in reasons:
-            if not 1 <= version <= len(entries):
-                raise DamagedError(
-                    f"version {version} of {self._repo.url} is needed ({reasons[version][0]}), but "
-                    f"{entry_path(version)} isn't in the log; nothing was freed; restore the log"
-                )
         kept = {
             entry.version: reasons.get(entry.version, ["not retired"])
             for entry in entries

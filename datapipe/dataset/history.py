@@ -69,7 +69,7 @@ _NOTHING = Totals(
 def _totals(repo: Repository, entry: LogEntry) -> Totals | None:
     path = layout.manifest_path(entry.manifest)
     try:
-        data = read_object(repo.store, path, sha256=entry.manifest)
+        data = read_object(repo.store, path, sha256=entry.manifest, json=True)
         return decode_manifest(data, path=path).totals
     except DamagedError:  # the log is shown all the same; `verify` names the damage
         return None

@@ -1,20 +1,15 @@
-"""What keeps a version whatever its age: that it is the newest, a tag, a hold, or a run."""
+"""Holds: versions that are to stay, whatever their age."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from datapipe.dataset.hashing import canonical_json
 from datapipe.dataset.layout import FORMAT_VERSION, HOLDS_PREFIX, hold_path
-from datapipe.dataset.log import LogEntry
 from datapipe.dataset.manifest import Digest
-from datapipe.dataset.objects import put_again, reading, writing
+from datapipe.dataset.objects import get_json, put_again, reading, writing
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.retired import decode_reference
-from datapipe.dataset.runs import RunStore
-from datapipe.dataset.tags import list_tags
 from datapipe.errors import UnknownReferenceError, UsageError
 from tiering.errors import ObjectNotFoundError
 from tiering.store import BlockingStore
@@ -24,7 +19,6 @@ __all__ = [
     "drop_hold",
     "hold_version",
     "list_holds",
-    "reasons_to_keep",
 ]
 
 
@@ -38,9 +32,6 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     time_seconds: float
     """Since the epoch."""
     format: int = FORMAT_VERSION
-
-
-# -- holds
 
 
 def hold_version(
@@ -91,49 +82,7 @@ def list_holds(store: BlockingStore) -> list[Hold]:
     with reading(store, HOLDS_PREFIX):
         for info in list(store.list(HOLDS_PREFIX)):
             try:
-                holds.append(decode_reference(store.get(info.path), Hold, path=info.path))
+                holds.append(decode_reference(get_json(store, info.path), Hold, path=info.path))
             except ObjectNotFoundError:
                 continue  # dropped meanwhile
     return sorted(holds, key=lambda hold: hold.version)
-
-
-def reasons_to_keep(
-    store: BlockingStore, entries: Sequence[LogEntry], *, runs: Iterable[RunStore]
-) -> dict[int, list[str]]:
-    """Returns, for each version that must stay whatever its age, why.
-
-    Args:
-        store: the dataset's.
-        entries: the whole log.
-        runs: where runs are recorded.
-
-    Raises:
-        DamagedError: a tag, hold or run can't be read, so what it needs can't be known.
-    """
-    reasons: dict[int, list[str]] = {}
-    if entries:
-        reasons[entries[-1].version] = ["newest"]
-    for tag in list_tags(store):
-        if tag.version is not None:
-            reasons.setdefault(tag.version, []).append(f"tag {tag.name}")
-    for hold in list_holds(store):
-        reasons.setdefault(hold.version, []).append(f"hold: {hold.reason}")
-    versions = {entry.manifest: entry.version for entry in entries}
-    for place in runs:
-        for run, used in _uses(place, versions).items():
-            for version in sorted(used):
-                reasons.setdefault(version, []).append(f"run {run}")
-    return reasons
-
-
-def _uses(place: RunStore, versions: Mapping[str, int]) -> dict[str, set[int]]:
-    """Returns the versions that each run read, found by digest wherever the dataset was."""
-    return {
-        run: {
-            versions[use.manifest]
-            for segment in place.segments(run)
-            for use in segment.datasets
-            if use.manifest in versions
-        }
-        for run in place.runs()
-    }

@@ -15,7 +15,7 @@ import msgspec
 from datapipe.dataset.hashing import canonical_json
 from datapipe.dataset.layout import HINT_PATH, LOG_PREFIX, entry_path, entry_version
 from datapipe.dataset.manifest import Digest, check_format
-from datapipe.dataset.objects import reading, writing
+from datapipe.dataset.objects import get_json, reading, writing
 from datapipe.dataset.seals import check_seal, seal_of
 from datapipe.errors import CommitUndecidedError, DamagedError
 from tiering.errors import (
@@ -29,7 +29,6 @@ from tiering.store import BlockingStore, Mode
 
 __all__ = [
     "LogEntry",
-    "check_log_end",
     "decode_entry",
     "encode_entry",
     "find_latest",
@@ -99,7 +98,7 @@ def read_entry(store: BlockingStore, version: int) -> tuple[LogEntry, bytes]:
     """Returns an entry and its bytes. Raises: DamagedError: missing or damaged."""
     path = entry_path(version)
     with reading(store, path):
-        data = store.get(path)
+        data = get_json(store, path)
     return decode_entry(data, path=path), data
 
 
@@ -137,25 +136,6 @@ def read_latest(store: BlockingStore) -> tuple[LogEntry, bytes] | None:
     return (decode_entry(data, path=entry_path(number)), data) if data is not None else None
 
 
-def check_log_end(store: BlockingStore) -> None:
-    """Returns unless HINT names a later version than the log has.
-
-    Whoever writes or deletes must not take what is left of a log for the whole of it. HINT is read
-    first: it never runs ahead of the log, while the log may grow at any time.
-
-    Raises:
-        DamagedError: entries are lost.
-    """
-    with reading(store, LOG_PREFIX):
-        hint = read_hint(store) or 0
-    latest = find_latest(store)
-    if hint > latest:
-        raise _damaged(
-            entry_path(hint),
-            f"it is missing, though {HINT_PATH} names it and the log ends at {latest}",
-        )
-
-
 def list_versions(store: BlockingStore) -> range:
     """Returns the numbers of all versions. Raises: DamagedError: they have a gap."""
     for _ in range(_LISTINGS):
@@ -185,7 +165,7 @@ def publish_entry(
     path = entry_path(entry.version)
     with writing(store):
         if not _create(store, path, encode_entry(entry), sleep):
-            theirs = decode_entry(store.get(path), path=path)
+            theirs = decode_entry(get_json(store, path), path=path)
             if theirs.transaction != entry.transaction:
                 return False
         try:
@@ -217,7 +197,7 @@ def _create(store: BlockingStore, path: str, data: bytes, sleep: Callable[[float
 
 def _bytes_of(store: BlockingStore, version: int) -> bytes | None:
     try:
-        return store.get(entry_path(version)) if version else None
+        return get_json(store, entry_path(version)) if version else None
     except ObjectNotFoundError:
         return None
 

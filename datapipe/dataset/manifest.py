@@ -184,8 +184,8 @@ def check_format(data: bytes, *, path: str) -> None:
         raise _damaged(path, error) from error
     if found > FORMAT_VERSION:
         raise DatasetError(
-            f"{path} has format {found}, this program reads up to {FORMAT_VERSION}; the version "
-            "can't be opened; install a newer datapipe-train"
+            f"{path} has format {found}: it was made by a newer datapipe, this one knows formats "
+            f"up to {FORMAT_VERSION}; it can't be used; upgrade datapipe-train"
         )
 
 

@@ -10,6 +10,7 @@ from datapipe.errors import DamagedError, DatasetError, SpaceError
 from tiering.checksums import Buffer
 from tiering.errors import (
     NoSpaceError,
+    NotAFileError,
     ObjectExistsError,
     ObjectNotFoundError,
     StoreError,
@@ -17,7 +18,24 @@ from tiering.errors import (
 )
 from tiering.store import BlockingStore, Mode, ObjectInfo
 
-__all__ = ["check_digest", "put_again", "put_object", "read_object", "reading", "writing"]
+__all__ = [
+    "MOST_JSON_BYTES",
+    "check_digest",
+    "get_json",
+    "put_again",
+    "put_object",
+    "read_object",
+    "reading",
+    "writing",
+]
+
+MOST_JSON_BYTES = 64 << 20
+"""Larger JSON is refused before it is parsed, and isn't written. Parsing takes up to some 50 times
+its size in memory. A manifest grows by about 1 kB an append and by the paths of its recipe, so
+this is some 50,000 appends, or a recipe of 500,000 paths."""
+
+_JSON_AT_FIRST_BYTES = 1 << 20
+"""Nearly all JSON is smaller, and is read by one request."""
 
 _ATTEMPTS = 5
 
@@ -54,7 +72,11 @@ def _put(store: BlockingStore, path: str, data: Buffer, *, since_seconds: float 
     try:
         store.put(path, data)
     except ObjectExistsError:
-        found = store.head(path)
+        try:
+            found = store.head(path)
+        except NotAFileError:
+            store.put(path, data, mode=Mode.OVERWRITE)
+            return
         is_old = since_seconds is not None and found.modified_seconds < since_seconds
         if is_old or found.size != memoryview(data).nbytes:
             store.put(path, data, mode=Mode.OVERWRITE)
@@ -68,10 +90,29 @@ def put_again(store: BlockingStore, path: str, data: Buffer) -> ObjectInfo:
     return store.put(path, data, mode=Mode.OVERWRITE)
 
 
-def read_object(store: BlockingStore, path: str, *, sha256: str) -> bytes:
+def get_json(store: BlockingStore, path: str) -> bytes:
+    """Returns the bytes of an object that holds JSON, however large it claims to be.
+
+    Raises:
+        DamagedError: it has more than MOST_JSON_BYTES.
+        ObjectNotFoundError, StoreError: as the store says.
+    """
+    beginning = store.get_range(path, 0, _JSON_AT_FIRST_BYTES)
+    if len(beginning) < _JSON_AT_FIRST_BYTES:
+        return beginning
+    size = store.head(path).size
+    if size > MOST_JSON_BYTES:
+        raise DamagedError(
+            f"{path} in {store.url} has {size:,} bytes, no such JSON has more than "
+            f"{MOST_JSON_BYTES:,}; it wasn't read; restore it from a copy"
+        )
+    return store.get(path)
+
+
+def read_object(store: BlockingStore, path: str, *, sha256: str, json: bool = False) -> bytes:
     """Returns an object's bytes. Raises: DamagedError: missing, or not what the digest says."""
     with reading(store, path):
-        data = store.get(path)
+        data = get_json(store, path) if json else store.get(path)
     check_digest(store, path, data, sha256=sha256)
     return data
 
@@ -97,6 +138,8 @@ def reading(store: BlockingStore, path: str) -> Iterator[None]:
             f"{path} is missing in {store.url}; what it describes can't be used; restore the "
             "object from a copy, or run `datapipe verify` to see all damage"
         ) from error
+    except NotAFileError as error:
+        raise DamagedError(f"{store.url} is damaged: {error}") from error
     except StoreError as error:
         raise DatasetError(f"{path} in {store.url} can't be read: {error}") from error
 

@@ -7,6 +7,7 @@ The bytes do depend on the version of the Arrow library, which the footer names.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,12 +16,36 @@ import pyarrow.parquet as pq
 
 from datapipe.errors import DamagedError
 
-__all__ = ["GROUP_ROWS", "conform", "decode_table", "encode_table", "open_table", "restore"]
+__all__ = [
+    "GROUP_ROWS",
+    "MOST_ROWS_PER_BYTE",
+    "conform",
+    "decode_table",
+    "encode_table",
+    "open_table",
+    "restore",
+]
 
 GROUP_ROWS = {"details": 1000}
 """Rows of a row group by table, where it isn't DEFAULT_GROUP_ROWS."""
 
 DEFAULT_GROUP_ROWS = 1 << 17
+
+MOST_ROWS_PER_BYTE = 8
+"""A file that claims more rows than this a stored byte is refused before anything is allocated for
+them: every table has a hash or a name in each row that no other row has, and takes 2 bytes a row
+at least (a million numbered copies of one input file)."""
+
+_DAMAGE = (
+    pa.ArrowException,
+    OSError,
+    LookupError,
+    ValueError,  # UnicodeDecodeError too: a column's name isn't UTF-8
+    TypeError,
+    ArithmeticError,
+    MemoryError,
+)
+"""What pyarrow was seen to raise, or may, about bytes that aren't the table they should be."""
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -60,22 +85,42 @@ def encode_table(plain: pa.Table, *, group_rows: int = DEFAULT_GROUP_ROWS) -> me
     return memoryview(sink.getvalue())
 
 
-def decode_table(data: bytes, schema: pa.Schema, *, path: str) -> pa.Table:
+def decode_table(data: bytes, schema: pa.Schema, *, path: str, of: str = "") -> pa.Table:
     """Returns the table in Parquet bytes with the columns of `schema`, in its types.
+
+    Args:
+        data: the bytes.
+        schema: what must be in them.
+        path: where they are, for messages.
+        of: which table of which version they are, for messages.
 
     Raises:
         DamagedError: the bytes aren't Parquet or have other columns.
     """
-    return restore(open_table(pa.BufferReader(data), schema, path=path), schema, path=path)
+    opened = open_table(pa.BufferReader(data), schema, path=path, of=of)
+    return restore(opened, schema, path=path, of=of)
 
 
-def open_table(source: Any, schema: pa.Schema, *, path: str) -> pq.ParquetFile:
-    """Opens Parquet of a seekable source. Raises: DamagedError: it isn't Parquet."""
+def open_table(source: Any, schema: pa.Schema, *, path: str, of: str = "") -> pq.ParquetFile:
+    """Opens Parquet of a seekable source; see `decode_table`. Raises: DamagedError."""
     names = [f.name for f in schema if pa.types.is_dictionary(f.type)]
     try:
-        return pq.ParquetFile(source, read_dictionary=names)
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise _damaged(path, error) from error
+        stored_bytes = source.seek(0, io.SEEK_END)
+        file = pq.ParquetFile(source, read_dictionary=names)
+        _check_claims(file.metadata, most_rows=MOST_ROWS_PER_BYTE * stored_bytes)
+    except _DAMAGE as error:
+        raise _damaged(path, of, error) from error
+    return file
+
+
+def _check_claims(metadata: pq.FileMetaData, *, most_rows: int) -> None:
+    groups = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
+    if metadata.num_rows != sum(groups) or min(groups, default=0) < 0:
+        raise ValueError(f"it claims {metadata.num_rows:,} rows, its groups {sum(groups):,}")
+    if metadata.num_rows > most_rows:
+        raise ValueError(
+            f"it claims {metadata.num_rows:,} rows, so many bytes have {most_rows:,} at most"
+        )
 
 
 def restore(
@@ -83,28 +128,33 @@ def restore(
     schema: pa.Schema,
     *,
     path: str,
+    of: str = "",
     groups: Sequence[int] | None = None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
     """Reads row groups (default: all) and columns (default: all of `schema`) in its types.
 
+    `path` and `of` as in `decode_table`.
+
     Raises:
         DamagedError: they can't be read or are of other types.
     """
     wanted = pa.schema([schema.field(name) for name in columns or schema.names])
-    numbers = range(file.num_row_groups) if groups is None else groups
-    is_large = file.metadata.num_rows > DEFAULT_GROUP_ROWS  # threads cost more than they give below
     try:
+        numbers = range(file.num_row_groups) if groups is None else groups
+        is_large = file.metadata.num_rows > DEFAULT_GROUP_ROWS  # below, threads cost more than help
         table = file.read_row_groups(list(numbers), columns=wanted.names, use_threads=is_large)
         return table.select(wanted.names).cast(wanted)
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise _damaged(path, error) from error
+    except _DAMAGE as error:
+        raise _damaged(path, of, error) from error
 
 
-def _damaged(path: str, error: Exception) -> DamagedError:
+def _damaged(path: str, of: str, error: Exception) -> DamagedError:
+    what = f"{path}, {of}," if of else path
     return DamagedError(
-        f"{path} can't be read as its table: {error}; the version that names it can't be used in "
-        "full; run `datapipe verify` to see what else is damaged"
+        f"{what} can't be read as its table: {error or type(error).__name__}; the version that "
+        "names it can't be used in full; restore it from a copy, or run `datapipe verify` to see "
+        "what else is damaged"
     )
 
 

@@ -40,7 +40,9 @@ class Reachable:
 
     def _named_by(self, sha256: str) -> frozenset[str]:
         path = layout.manifest_path(sha256)
-        manifest = decode_manifest(read_object(self._store, path, sha256=sha256), path=path)
+        manifest = decode_manifest(
+            read_object(self._store, path, sha256=sha256, json=True), path=path
+        )
         paths = {path}
         for name, kind in TABLE_KINDS.items():
             paths |= {kind.path(file.sha256) for file in manifest.files(name)}
@@ -55,7 +57,7 @@ class Reachable:
     def _shards(self, sha256: str) -> frozenset[str]:
         path = TABLE_KINDS["shards"].path(sha256)
         data = read_object(self._store, path, sha256=sha256)
-        table = decode_table(data, SHARDS, path=path)
+        table = decode_table(data, SHARDS, path=path, of=f"table shards of {self._store.url}")
         tokens = {layout.tokens_path(digest) for digest in _hex(table["stored_sha256"])}
         return frozenset(tokens | {layout.docmap_path(d) for d in _hex(table["docmap_sha256"])})
 

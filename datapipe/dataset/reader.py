@@ -198,7 +198,8 @@ class Dataset:
         sha256 = self._require_shard(source, number).docmap_sha256[number]
         path = layout.docmap_path(sha256)
         data = read_object(self.repository.store, path, sha256=sha256)
-        return decode_table(data, DOCMAP, path=path)
+        of = f"the docmap of shard {number} of {source} in {self._named}"
+        return decode_table(data, DOCMAP, path=path, of=of)
 
     # -- tables
 
@@ -234,6 +235,10 @@ class Dataset:
         }
 
     # -- reading
+
+    @property
+    def _named(self) -> str:
+        return f"version {self.version} of {self.url}"
 
     def _summary(self, source: str) -> SourceSummary:
         return next(summary for summary in self.sources if summary.name == source)
@@ -277,8 +282,8 @@ class Dataset:
         path = kind.path(file.sha256)
         data = read_object(self.repository.store, path, sha256=file.sha256)
         if name == "quarantine":
-            return decode_quarantine(data, path=path)
-        return decode_table(data, kind.schema, path=path)
+            return decode_quarantine(data, path=path, rows=file.rows)
+        return decode_table(data, kind.schema, path=path, of=f"table {name} of {self._named}")
 
     def _read_details(
         self, file: TableFile, columns: list[str], group: int | None = None
@@ -288,9 +293,10 @@ class Dataset:
         with reading(store, path):
             view = store.open(path)
         with ViewFile(view) as source:
-            opened = open_table(source, DETAILS, path=path)
+            of = f"table details of {self._named}"
+            opened = open_table(source, DETAILS, path=path, of=of)
             groups = None if group is None else [group]
-            return restore(opened, DETAILS, path=path, groups=groups, columns=columns)
+            return restore(opened, DETAILS, path=path, of=of, groups=groups, columns=columns)
 
     def _details_group(self, file: TableFile, group: int) -> pa.Table:
         key = (file.sha256, group)

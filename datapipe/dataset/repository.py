@@ -13,7 +13,7 @@ from datapipe.dataset import layout
 from datapipe.dataset.hashing import canonical_json, sha256_hex
 from datapipe.dataset.log import LogEntry, list_versions, read_entry, read_latest
 from datapipe.dataset.manifest import check_format, decode_manifest
-from datapipe.dataset.objects import put_object, read_object, reading, writing
+from datapipe.dataset.objects import get_json, put_object, read_object, reading, writing
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.references import resolve
 from datapipe.dataset.retired import read_retired
@@ -51,6 +51,7 @@ class Repository:
 
     def __init__(self, url: str) -> None:
         self._since_seconds: float | None = None
+        self._is_known = False
         try:
             self._store: BlockingStore = open_store(url).blocking()
         except StoreURLError as error:
@@ -62,6 +63,7 @@ class Repository:
         repository = cls.__new__(cls)
         repository._store = store
         repository._since_seconds = None
+        repository._is_known = False
         return repository
 
     def since(self, seconds: float) -> Repository:
@@ -71,7 +73,7 @@ class Repository:
             seconds: when the transaction began, by the store's clock.
         """
         repository = Repository.over(self._store)
-        repository._since_seconds = seconds
+        repository._since_seconds, repository._is_known = seconds, self._is_known
         return repository
 
     def __repr__(self) -> str:
@@ -84,7 +86,13 @@ class Repository:
 
     @property
     def store(self) -> BlockingStore:
-        """Where its objects are."""
+        """Where its objects are; whatever is done with a dataset passes here.
+
+        Raises:
+            DatasetError: a newer datapipe made it.
+        """
+        if not self._is_known:
+            self._is_known = _refuse_newer(self._store)
         return self._store
 
     # -- the repository itself
@@ -92,7 +100,7 @@ class Repository:
     def exists(self) -> bool:
         """Returns whether there is a dataset, with versions or without."""
         try:
-            self._store.head(layout.FORMAT_PATH)
+            self.store.head(layout.FORMAT_PATH)
         except ObjectNotFoundError:
             return False
         except StoreError as error:
@@ -145,15 +153,15 @@ class Repository:
         )
 
     def holds_shard(self, shard: ShardRecord) -> bool:
-        """Returns whether a shard that was written before is there still, with its docmap."""
+        """Returns whether a shard that was written before is whole still, with its docmap."""
+        docmap = layout.docmap_path(shard.docmap_sha256)
+        tokens = layout.tokens_path(shard.stored_sha256)
         try:
-            self._store.head(layout.docmap_path(shard.docmap_sha256))
-            tokens = self._store.head(layout.tokens_path(shard.stored_sha256))
-        except ObjectNotFoundError:
+            read_object(self._store, docmap, sha256=shard.docmap_sha256)
+            read_object(self._store, tokens, sha256=shard.stored_sha256)
+        except DamagedError:
             return False
-        except StoreError as error:
-            raise DatasetError(f"{self.url} can't be read: {error}") from error
-        return tokens.size == shard.stored_bytes
+        return True
 
     # -- versions
 
@@ -163,8 +171,28 @@ class Repository:
         Raises:
             DamagedError: its entry or manifest is missing or damaged.
         """
-        found = read_latest(self._store)
-        return self._open_entry(found[0]) if found else None
+        found = read_latest(self.store)
+        return self.open_entry(found[0]) if found else None
+
+    def unreadable(self) -> LogEntry | None:
+        """Returns the newest version's entry if its manifest is damaged or missing, else None.
+
+        Raises:
+            DamagedError: the log is damaged.
+        """
+        found = read_latest(self.store)
+        try:
+            if found:
+                self.open_entry(found[0])
+        except DamagedError:
+            return found[0] if found else None
+        return None
+
+    def before(self, entry: LogEntry) -> Dataset | None:
+        """Returns the version before the one of `entry`, None before the first."""
+        if entry.version == 1:
+            return None
+        return self.open_entry(read_entry(self.store, entry.version - 1)[0])
 
     def open(self, ref: str | int | None = None) -> Dataset:
         """Returns a version: the newest (None), by number, tag, manifest digest or time.
@@ -178,17 +206,17 @@ class Repository:
             UnknownReferenceError: there is no such version.
             DamagedError: its entry or manifest is missing or damaged.
         """
-        latest = read_latest(self._store)
+        latest = read_latest(self.store)
         if latest is None:
             raise _no_versions(self)
         if ref is None:
-            return self._open_entry(latest[0])
+            return self.open_entry(latest[0])
         entry = resolve(
             self._store, str(ref), latest=latest[0].version, entries=lambda: log_entries(self)
         )
         if entry.version != latest[0].version:
             self._refuse_retired(entry.version)
-        return self._open_entry(entry)
+        return self.open_entry(entry)
 
     def _refuse_retired(self, version: int) -> None:
         found = read_retired(self._store).get(version)
@@ -199,9 +227,10 @@ class Repository:
                 "(`datapipe log` lists them)"
             )
 
-    def _open_entry(self, entry: LogEntry) -> Dataset:
+    def open_entry(self, entry: LogEntry) -> Dataset:
+        """Returns the version of a log entry, retired or not. Raises: DamagedError."""
         path = layout.manifest_path(entry.manifest)
-        data = read_object(self._store, path, sha256=entry.manifest)
+        data = read_object(self._store, path, sha256=entry.manifest, json=True)
         return Dataset(
             repository=self,
             version=entry.version,
@@ -235,7 +264,7 @@ def log_entries(repo: Repository) -> list[LogEntry]:
 def read_format(store: BlockingStore) -> FormatFile:
     """Returns what format.json says. Raises: DamagedError, DatasetError (newer format)."""
     with reading(store, layout.FORMAT_PATH):
-        data = store.get(layout.FORMAT_PATH)
+        data = get_json(store, layout.FORMAT_PATH)
     check_format(data, path=layout.FORMAT_PATH)
     try:
         found = msgspec.json.decode(data, type=FormatFile)
@@ -243,11 +272,27 @@ def read_format(store: BlockingStore) -> FormatFile:
         canonical = canonical_json(fields) == data
         del fields["format_sha256"]
         digest = sha256_hex(canonical_json(fields))
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _damaged_format(store, str(error)) from error
     if digest != found.format_sha256 or not canonical:
         raise _damaged_format(store, "its bytes aren't what format_sha256 says")
     return found
+
+
+def _refuse_newer(store: BlockingStore) -> bool:
+    """Returns whether there is a format.json to go by; damage is for those to say who need it.
+
+    Raises:
+        DatasetError: it is of a newer format.
+    """
+    try:
+        data = get_json(store, layout.FORMAT_PATH)
+        check_format(data, path=f"{layout.FORMAT_PATH} in {store.url}")
+    except StoreError:
+        return False
+    except DamagedError:
+        return True
+    return True
 
 
 def _encode_format(*, exclusive: bool, now_seconds: float) -> bytes:

@@ -15,7 +15,7 @@ from datapipe.dataset.hashing import canonical_json
 from datapipe.dataset.layout import FORMAT_VERSION, RETIRED_PATH
 from datapipe.dataset.log import LogEntry
 from datapipe.dataset.manifest import Digest, check_format
-from datapipe.dataset.objects import reading, writing
+from datapipe.dataset.objects import get_json, reading, writing
 from datapipe.errors import CommitConflictError, DamagedError
 from tiering.errors import ObjectExistsError, ObjectNotFoundError, PreconditionError
 from tiering.store import BlockingStore
@@ -89,7 +89,7 @@ def _read_retired(store: BlockingStore) -> tuple[tuple[Retirement, ...], str | N
     with reading(store, RETIRED_PATH):
         try:
             etag = store.head(RETIRED_PATH).etag
-            data = store.get(RETIRED_PATH)
+            data = get_json(store, RETIRED_PATH)
         except ObjectNotFoundError:
             return (), None
     return decode_reference(data, _Retired, path=RETIRED_PATH).versions, etag

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 from datapipe.dataset.hashing import sha256_hex
-from datapipe.dataset.objects import put_again, put_object, reading, writing
+from datapipe.dataset.objects import get_json, put_again, put_object, reading, writing
 from datapipe.dataset.repository import Repository
 from datapipe.dataset.run_records import (
     RunRecord,
@@ -257,7 +257,7 @@ class RunStore:
     def _read(self, run: str, folder: str, kind: type[_Kind], number: int) -> _Kind:
         path = self._path(run, folder, number)
         with reading(self._store, path):
-            data = self._store.get(path)
+            data = get_json(self._store, path)
         return decode_record(data, kind, path=f"{path} in {self._store.url}")
 
 

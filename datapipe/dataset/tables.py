@@ -89,6 +89,8 @@ INPUTS = pa.schema(
         pa.field("num_records", pa.int64(), nullable=False),
         pa.field("num_blank_lines", pa.int64(), nullable=False),
         pa.field("truncated", pa.bool_(), nullable=False),  # the file ends in the middle
+        pa.field("fields", _NAME, nullable=False),  # canonical JSON: where text, id, ... stood
+        pa.field("licence", _NAME),  # as given for the file's documents
     ]
 )
 """One row an input file, ordered by (source, file)."""

@@ -15,7 +15,7 @@ import msgspec
 from datapipe.dataset.hashing import canonical_json
 from datapipe.dataset.layout import FORMAT_VERSION, TAGS_PREFIX, tag_path
 from datapipe.dataset.manifest import Digest, check_format
-from datapipe.dataset.objects import reading, writing
+from datapipe.dataset.objects import get_json, reading, writing
 from datapipe.dataset.reader import Dataset
 from datapipe.errors import CommitConflictError, DamagedError, UnknownReferenceError, UsageError
 from tiering.errors import (
@@ -220,7 +220,7 @@ def _read(store: BlockingStore, name: str) -> tuple[Tag, str] | None:
     with reading(store, path):
         try:
             etag = store.head(path).etag
-            data = store.get(path)
+            data = get_json(store, path)
         except ObjectNotFoundError:
             return None
     check_format(data, path=path)

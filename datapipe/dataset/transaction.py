@@ -24,9 +24,10 @@ from datapipe.dataset.layout import (
     WORK_PREFIX,
     transaction_path,
 )
-from datapipe.dataset.log import check_log_end
-from datapipe.dataset.objects import put_again, reading, writing
+from datapipe.dataset.objects import get_json, put_again, reading, writing
+from datapipe.dataset.process import this_process
 from datapipe.dataset.repository import Repository, read_format
+from datapipe.dataset.witnesses import check_log
 from datapipe.errors import (
     CommitUndecidedError,
     DatasetError,
@@ -79,6 +80,8 @@ class TransactionFile(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was renewed."""
     grace_seconds: float
     """Without renewal for so long it is dead."""
+    process: str = ""
+    """Of the writer, as `process.this_process` has it; empty: not known."""
 
 
 class LiveTransaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +93,7 @@ class LiveTransaction(msgspec.Struct, frozen=True, kw_only=True):
     """Objects that are older aren't protected by it."""
     renewed_seconds: float
     grace_seconds: float
+    process: str
 
 
 class Transaction:
@@ -217,7 +221,7 @@ def begin_transaction(
         DatasetError: the store can't be read or written.
     """
     verdict = read_format(repo.store).exclusive_create
-    check_log_end(repo.store)
+    check_log(repo)
     name = id or uuid.uuid4().hex
     if not _ID.fullmatch(name):
         raise ValueError(f"{name!r} can't name a transaction; give up to 64 letters and digits")
@@ -230,6 +234,7 @@ def begin_transaction(
         begun_seconds=None,
         heartbeats=0,
         grace_seconds=float(grace_seconds),
+        process=this_process(),
     )
     with writing(repo.store):
         honoured = _create(repo.store, file)
@@ -327,7 +332,7 @@ def _create(store: BlockingStore, file: TransactionFile) -> bool:
 def _read(store: BlockingStore, info: ObjectInfo) -> LiveTransaction | None:
     """Returns a transaction, dead or alive; None: it ended meanwhile."""
     try:
-        data = store.get(info.path)
+        data = get_json(store, info.path)
     except ObjectNotFoundError:
         return None
     renewed = info.modified_seconds
@@ -340,6 +345,7 @@ def _read(store: BlockingStore, info: ObjectInfo) -> LiveTransaction | None:
             begun_seconds=0.0,
             renewed_seconds=renewed,
             grace_seconds=GRACE_SECONDS,
+            process="",
         )
     return LiveTransaction(
         id=file.id,
@@ -347,6 +353,7 @@ def _read(store: BlockingStore, info: ObjectInfo) -> LiveTransaction | None:
         begun_seconds=renewed if file.begun_seconds is None else file.begun_seconds,
         renewed_seconds=renewed,
         grace_seconds=file.grace_seconds,
+        process=file.process,
     )
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from datapipe.dataset import (
     Committed,
     Dataset,
+    LogEntry,
     Repository,
     ShardRecord,
     TokenizerRecord,
@@ -25,23 +26,33 @@ from datapipe.dataset import (
     VersionDraft,
     begin_transaction,
     commit_version,
+    remake_version,
     sha256_hex,
 )
+from datapipe.dataset.layout import WORK_PREFIX
+from datapipe.dataset.repository import read_format
+from datapipe.dataset.workplace import await_work
 from datapipe.engine import merge
 from datapipe.engine.code import environment
 from datapipe.engine.damage import DamagedFile, damaged_files, refuse_unreadable, skipped_damage
 from datapipe.engine.encode_unit import TokenizerFiles, keep_tokenizer
 from datapipe.engine.executors import Executor, LocalExecutor
 from datapipe.engine.executors.local import available_cores
-from datapipe.engine.known import known_documents, known_signatures, skip_known
+from datapipe.engine.known import (
+    ignored_settings,
+    known_documents,
+    known_signatures,
+    skip_known,
+)
 from datapipe.engine.ledger import Ledger, add_up, check_guards
+from datapipe.engine.leftovers import SHARED_STAGE, empty_work
 from datapipe.engine.passes import Passes, Scanned, StageList
 from datapipe.engine.report import BuildReport
 from datapipe.engine.request import check_text
 from datapipe.engine.sources import SourceInputs, hash_files, input_roots, list_sources
 from datapipe.engine.survivors import Removal
 from datapipe.engine.work import Piece, Work, piece_key
-from datapipe.errors import TokenizerMismatchError, UsageError
+from datapipe.errors import DatasetError, TokenizerMismatchError, UsageError
 from datapipe.observe import NO_PROGRESS, Progress
 from datapipe.recipe import Recipe
 from datapipe_tokenizers import Tokenizer
@@ -51,7 +62,6 @@ __all__ = ["MAX_WORKERS", "BuildOptions", "run_build"]
 MAX_WORKERS = 1024
 
 _GLOBAL_STAGE = "dedup_exact"
-_WORK = "_work/"
 _EXAMPLES = 3  # quarantined records named in an error
 
 
@@ -99,10 +109,11 @@ def run_build(
         ResumableError: partly done; the same call goes on.
     """
     started = time.monotonic()
-    repository, parent = _output(out, tokenizer)
+    repository, parent, unreadable = _output(out, tokenizer, append=append)
     workers = options.workers if options.workers is not None else available_cores()
     executor = LocalExecutor(workers)
     build = _Build(recipe, repository, parent, tokenizer, append, options, executor)
+    build.unreadable = unreadable
     try:
         with executor:
             report = build.run()
@@ -114,7 +125,13 @@ def run_build(
     return replace(report, seconds=time.monotonic() - started)
 
 
-def _output(out: str, tokenizer: Tokenizer) -> tuple[Repository, Dataset | None]:
+def _output(
+    out: str, tokenizer: Tokenizer, *, append: bool
+) -> tuple[Repository, Dataset | None, LogEntry | None]:
+    """Returns the dataset, the version to follow, and the newest one's entry if it is unreadable.
+
+    A build that comes to the same as a version whose manifest is lost can write that again.
+    """
     check_text(out, "out")
     repository = Repository(out)
     if "://" not in out and Path(out).is_file():
@@ -124,16 +141,17 @@ def _output(out: str, tokenizer: Tokenizer) -> tuple[Repository, Dataset | None]
         )
     if not repository.exists():
         _check_free(repository)
-        return repository, None
-    parent = repository.latest()
+        return repository, None, None
+    unreadable = None if append else repository.unreadable()
+    parent = repository.before(unreadable) if unreadable else repository.latest()
     if parent is not None:
         _check_tokenizer(parent, tokenizer)
-    return repository, parent
+    return repository, parent, unreadable
 
 
 def _check_free(repository: Repository) -> None:
     """Raises: UsageError: something else than a dataset is there already."""
-    found = (info.path for info in repository.store.list() if not info.path.startswith(_WORK))
+    found = (info.path for info in repository.store.list() if not info.path.startswith(WORK_PREFIX))
     first = next(found, None)
     if first is not None:
         raise UsageError(
@@ -191,30 +209,60 @@ class _Build:
         self._base = parent if append else None
         self._options = options
         self._executor = executor
+        self.unreadable: LogEntry | None = None
+        """Of the version to write again, where its manifest can't be read."""
         given = options.work
-        self._work = Work(repository.url, _WORK) if given is None else Work(given)
         self.standing = (
             "nothing was committed; run the same command again, finished work is kept in "
-            f"{repository.url + '/' + _WORK.rstrip('/') if given is None else given}"
+            f"{repository.url + '/' + WORK_PREFIX.rstrip('/') if given is None else given}"
         )
-        self._passes = Passes(work=self._work, executor=executor, progress=options.progress)
         self._notes: list[str] = []
+        self._ignored: list[str] = []
 
     def run(self) -> BuildReport:
         """Runs all steps; returns the report, its seconds still 0."""
         listed = list_sources(
-            self._recipe.inputs, own=(self._repository.url, self._work.url), note=self._note
+            self._recipe.inputs,
+            own=(self._repository.url, self._options.work or self._repository.url),
+            note=self._note,
         )
         self._repository.create()
+        self._work = self._work_folder()
+        self._passes = Passes(
+            work=self._work, executor=self._executor, progress=self._options.progress
+        )
         with begin_transaction(
             self._repository,
-            base_version=self._parent.version if self._parent is not None else 0,
+            base_version=self._base_version,
             author=self._options.author,
             time_seconds=time.time(),
         ) as transaction:
             self._note_store(transaction)
             self._repository = self._repository.since(transaction.started_seconds)
-            return self._run(listed, transaction)
+            await_work(self._repository)
+            report = self._run(listed, transaction)
+        self._empty_work(committed=report.created)
+        return report
+
+    def _work_folder(self) -> Work:
+        """Returns the dataset's work folder; one given by the user may serve several datasets."""
+        if self._options.work is None:
+            return Work(self._repository.url, WORK_PREFIX)
+        return Work(self._options.work, f"{read_format(self._repository.store).id}/")
+
+    def _empty_work(self, *, committed: bool) -> None:
+        try:
+            empty_work(self._repository, self._work, used=self._passes.used, committed=committed)
+        except DatasetError as error:  # what was to be done is done
+            self._options.progress.note(
+                f"the work folder, with texts of the inputs, couldn't be emptied: {error}; the "
+                "next build or `datapipe gc` empties it"
+            )
+
+    @property
+    def _base_version(self) -> int:
+        newest = self.unreadable or self._parent
+        return newest.version if newest is not None else 0
 
     def _note(self, message: str) -> None:
         self._notes.append(message)
@@ -232,12 +280,14 @@ class _Build:
         digests = hash_files(files, executor=self._executor, progress=self._options.progress)
         sources = skip_known(listed, digests, self._base)
         known_damage = skipped_damage(self._base, listed, sources, digests)
+        self._ignored = ignored_settings(
+            listed, digests, self._base, stages=self._resolved_recipe()["stages"]
+        )
         if self._base is not None and not any(source.files for source in sources):
             return self._nothing_new(self._base, len(files), known_damage)
         pieces = self._make_pieces(sources, digests)
         shards = self._write_shards(pieces)
         committed = self._commit(sources, pieces, shards, transaction)
-        self._work.empty(self._passes.used)
         return BuildReport(
             dataset=self._repository.url,
             version=committed.version,
@@ -257,6 +307,7 @@ class _Build:
             backend=self._tokenizer.backend,
             backend_reason=self._tokenizer.backend_reason,
             seconds=0.0,
+            ignored=tuple(self._ignored),
         )
 
     def _make_pieces(self, sources: Sequence[SourceInputs], digests: Mapping[str, str]) -> _Pieces:
@@ -319,7 +370,7 @@ class _Build:
             vocabulary=self._tokenizer.vocabulary,
             files={name: sha256_hex(data) for name, data in files.items()},
         )
-        piece = Piece("tokenizer", key)
+        piece = Piece(SHARED_STAGE, key)
         for name, data in files.items():
             self._work.put_bytes(piece, name, memoryview(data))
         self._passes.used.add(piece)
@@ -378,6 +429,8 @@ class _Build:
             "it was committing: run the same command again, or see with `datapipe log "
             f"{self._repository.url}` whether the version is there"
         )
+        if self.unreadable is not None:
+            return remake_version(self._repository, draft, self.unreadable, transaction=transaction)
         committed = commit_version(
             self._repository,
             draft,
@@ -418,6 +471,7 @@ class _Build:
             backend=self._tokenizer.backend,
             backend_reason=self._tokenizer.backend_reason,
             seconds=0.0,
+            ignored=tuple(self._ignored),
         )
 
 

@@ -3,47 +3,109 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 
 from datapipe.dataset import Dataset
 from datapipe.engine.sources import SourceInputs
 from datapipe.errors import UsageError
+from datapipe.read import Format
+from datapipe.recipe import Fields
 
-__all__ = ["known_documents", "known_signatures", "skip_known"]
+__all__ = ["ignored_settings", "known_documents", "known_signatures", "skip_known"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """How a file was read that is in a version."""
+
+    format: str
+    fields: Fields
+    licence: str | None
+
+    def gives_text_of(self, source: SourceInputs, format_: Format) -> bool:
+        """Returns whether reading the file again, as `source` says, gives the same raw texts."""
+        same_field = format_.kind == "text" or self.fields.text == source.fields.text
+        return self.format == str(format_) and same_field
+
+    def says_the_same(self, source: SourceInputs) -> bool:
+        """Returns whether documents would be described alike."""
+        return (self.fields, self.licence) == (source.fields, source.licence)
 
 
 def skip_known(
     sources: Sequence[SourceInputs], digests: Mapping[str, str], base: Dataset | None
 ) -> list[SourceInputs]:
-    """Returns the sources without the files that `base` read: same source and bytes.
+    """Returns the sources without the files that `base` read: same source, bytes and texts.
 
     The name doesn't matter: what a file is called depends on the paths that were given with it.
+    Another format or field of the text gives other texts, so such a file is read again. Stages
+    don't count: a document stays as it was cleaned when it came in.
     """
-    if base is None:
-        return list(sources)
-    known = {
-        (source, digest) for (source, _), found in _known_files(base).items() for digest in found
-    }
+    known = _known_by_bytes(base) if base is not None else {}
     return [
         replace(
             source,
             files=tuple(
                 (file, format_)
                 for file, format_ in source.files
-                if (source.source, digests[file.path]) not in known
+                if not any(
+                    found.gives_text_of(source, format_)
+                    for found in known.get((source.source, digests[file.path]), ())
+                )
             ),
         )
         for source in sources
     ]
 
 
+def ignored_settings(
+    sources: Sequence[SourceInputs],
+    digests: Mapping[str, str],
+    base: Dataset | None,
+    *,
+    stages: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    """Returns what an append asked for that files don't get because they are in already.
+
+    Args:
+        sources: all that was given.
+        digests: of their files, by path.
+        base: what is appended to.
+        stages: the recipe's, resolved.
+    """
+    if base is None:
+        return []
+    known = _known_by_bytes(base)
+    described = skipped = 0
+    for source in sources:
+        for file, format_ in source.files:
+            found = known.get((source.source, digests[file.path]), [])
+            found = [one for one in found if one.gives_text_of(source, format_)]
+            skipped += bool(found)
+            described += bool(found) and not any(one.says_the_same(source) for one in found)
+    notes = []
+    if described:
+        notes.append(
+            f"{described:,} files are in already with another licence, or other fields of id, url, "
+            "date or language; their documents stay as they are described; build anew to change it"
+        )
+    if skipped and list(stages) != base.manifest.recipe["stages"]:
+        notes.append(
+            f"{skipped:,} files are in already, cleaned by other stages than this recipe has; "
+            "their documents stay as they are; build anew to clean them again"
+        )
+    return notes
+
+
 def known_documents(base: Dataset | None, sources: Sequence[SourceInputs]) -> pa.Array | None:
     """Returns the ids of documents in `base` that may come again, or None where none can.
 
-    That is so when a file of a known name has other bytes now: a file that grew holds its old
-    records at their old places.
+    That is so when a file of a known name is read again, because it has other bytes now or other
+    texts are wanted of it: a file that grew holds its old records at their old places.
     """
     if base is None:
         return None
@@ -82,10 +144,20 @@ def known_signatures(base: Dataset | None, *, compare: bool) -> pa.Table | None:
     return signatures
 
 
-def _known_files(base: Dataset) -> dict[tuple[str, str], set[str]]:
+def _known_files(base: Dataset) -> set[tuple[str, str]]:
     table = base.inputs()
-    names = zip(table["source"].to_pylist(), table["file"].to_pylist(), strict=True)
-    known: dict[tuple[str, str], set[str]] = {}
-    for name, digest in zip(names, table["sha256"].to_pylist(), strict=True):
-        known.setdefault(name, set()).add(digest.hex())
+    return set(zip(table["source"].to_pylist(), table["file"].to_pylist(), strict=True))
+
+
+def _known_by_bytes(base: Dataset) -> dict[tuple[str, str], list[_Known]]:
+    """Returns how files were read, by source and SHA-256."""
+    table = base.inputs()
+    columns = ("source", "sha256", "format", "fields", "licence")
+    known: dict[tuple[str, str], list[_Known]] = {}
+    parse = lru_cache(Fields.model_validate_json)
+    for source, digest, format_, fields, licence in zip(
+        *(table[name].to_pylist() for name in columns), strict=True
+    ):
+        how = _Known(format_, parse(fields), licence)
+        known.setdefault((source, digest.hex()), []).append(how)
     return known

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from datapipe.dataset import canonical_json
 from datapipe.dataset.tables import DROPPED, INPUTS, QUARANTINE, SIGNATURES
 from datapipe.engine.encode_unit import ENCODED
 from datapipe.engine.passes import Scanned
@@ -67,6 +68,7 @@ def inputs_table(
     seen = _file_counts(scanned)
     rows: list[dict[str, Any]] = []
     for source in sources:
+        fields = canonical_json(source.fields.model_dump()).decode()
         for file, format_ in source.files:
             counts = seen.get((source.source, file.relative), {})
             rows.append(
@@ -79,6 +81,8 @@ def inputs_table(
                     "num_records": counts.get("records", 0),
                     "num_blank_lines": counts.get("blank_lines", 0),
                     "truncated": bool(counts.get("truncated", False)),
+                    "fields": fields,
+                    "licence": source.licence,
                 }
             )
     rows.sort(key=lambda row: (row["source"], row["file"]))

@@ -46,6 +46,8 @@ class BuildReport:
     backend_reason: str | None
     """Why it wasn't a faster one; None: it was the fastest."""
     seconds: float
+    ignored: tuple[str, ...] = ()
+    """What was asked for and isn't done, a sentence each."""
 
     @property
     def is_complete(self) -> bool:
@@ -78,6 +80,7 @@ class BuildReport:
             for name in self.truncated
             if name not in damaged
         ]
+        found += self.ignored
         records = sum(ledger.records for ledger in self.ledgers)
         known = sum(ledger.num_known for ledger in self.ledgers)
         if self.inputs_read and not known and not any(ledger.kept for ledger in self.ledgers):

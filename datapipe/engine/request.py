@@ -172,22 +172,30 @@ class Request:
         )
 
     def _settings(self, base: Dataset, source: str) -> dict[str, Any]:
-        """Returns fields, format and licence as the source was read before; defaults of a new one.
+        """Returns fields and licence as the source was read before; defaults of a new one.
 
-        The format is the user's to find out anew: it is seen from name and content.
+        The format is found out anew: it is seen from name and content.
         """
-        known = [e for e in base.manifest.recipe["inputs"] if e["source"] == source]
-        settings = [{"fields": e["fields"], "licence": e["licence"]} for e in known]
-        if any(other != settings[0] for other in settings[1:]):
+        table = base.inputs()
+        columns = (table[name].to_pylist() for name in ("source", "fields", "licence"))
+        known = {
+            (self._with_text_field(Fields.model_validate_json(fields)), licence)
+            for name, fields, licence in set(zip(*columns, strict=True))
+            if name == source
+        }
+        if len(known) > 1:
             raise UsageError(
                 f"the inputs of source {source} in {base.url} were read with different fields or "
-                "licences, so it isn't clear which the new ones have; append with a recipe"
+                "licences, so it isn't clear which the new ones have; say with --text-field where "
+                "the text is, or, if more differs, append with a recipe"
             )
-        given = settings[0] if settings else {"fields": {}, "licence": None}
-        fields = Fields.model_validate(given["fields"])
-        if self.text_field is not None:
-            fields = Fields.model_validate({**fields.model_dump(), "text": self.text_field})
-        return {"fields": fields, "licence": given["licence"]}
+        fields, licence = known.pop() if known else (self._with_text_field(Fields()), None)
+        return {"fields": fields, "licence": licence}
+
+    def _with_text_field(self, fields: Fields) -> Fields:
+        if self.text_field is None:
+            return fields
+        return Fields.model_validate({**fields.model_dump(), "text": self.text_field})
 
     def _source(self, base: Dataset) -> str:
         names = [source.name for source in base.sources]

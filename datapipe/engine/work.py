@@ -7,7 +7,7 @@ results of another configuration, another input or other code can't be mixed in:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from datapipe.dataset import canonical_json, sha256_hex
-from datapipe.dataset.objects import writing
+from datapipe.dataset.objects import reading, writing
 from datapipe.errors import ResumableError
 from tiering.errors import ObjectNotFoundError
 from tiering.store import BlockingStore, Mode, View, ViewFile, open_store
@@ -26,6 +26,9 @@ __all__ = ["ROWS_PER_BATCH", "Piece", "Work", "piece_key", "read_table", "table_
 
 ROWS_PER_BATCH = 4096
 """Rows of a record batch in a work table: what a range of rows is read in."""
+
+
+_RECORD = "record.json"
 
 
 def piece_key(**parts: Any) -> str:
@@ -44,19 +47,6 @@ def table_bytes(table: pa.Table) -> pa.Buffer:
 def read_table(data: bytes) -> pa.Table:
     """Returns the table that `table_bytes` made, without copying its columns."""
     return pa.ipc.open_file(pa.BufferReader(data)).read_all()
-
-
-@contextmanager
-def _expecting(piece: Piece) -> Iterator[None]:
-    """Turns the absence of a piece that was finished into what it means."""
-    try:
-        yield
-    except ObjectNotFoundError as error:
-        raise ResumableError(
-            f"unfinished work is gone ({piece.stage} {piece.key[:12]}): another build on the same "
-            "work folder finished and emptied it, or somebody did. Nothing was committed by this "
-            "build; run the same command again"
-        ) from error
 
 
 @lru_cache
@@ -89,15 +79,18 @@ class Work:
     def record(self, piece: Piece) -> dict[str, Any] | None:
         """Returns the record of a finished piece, or None where it isn't finished."""
         try:
-            data = self.store.get(self._path(piece, "record.json"))
+            data = self.store.get(self._path(piece, _RECORD))
         except ObjectNotFoundError:
             return None
-        found: dict[str, Any] = msgspec.json.decode(data)
+        try:
+            found: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
+        except (msgspec.MsgspecError, RecursionError):
+            return None  # damaged: the piece is done anew
         return found
 
     def finish(self, piece: Piece, record: Mapping[str, Any]) -> None:
         """Marks a piece as finished; its objects are all written by now."""
-        self.put_bytes(piece, "record.json", memoryview(msgspec.json.encode(record)))
+        self.put_bytes(piece, _RECORD, memoryview(msgspec.json.encode(record)))
 
     def put_table(self, piece: Piece, name: str, table: pa.Table) -> None:
         """Writes a table as one of the piece's objects."""
@@ -121,18 +114,35 @@ class Work:
         with writing(self.store):
             self.store.put(self._path(piece, name), data, mode=Mode.OVERWRITE)
 
+    @contextmanager
+    def _expecting(self, piece: Piece) -> Iterator[None]:
+        """Turns absence or damage of a finished piece into what it means, and forgets the piece."""
+        try:
+            yield
+        except (ObjectNotFoundError, pa.ArrowException) as error:
+            unit = piece.key.partition("-")[0]  # a part has no record of its own
+            with writing(self.store):
+                self.store.delete(self._path(Piece(piece.stage, unit), _RECORD))
+            raise ResumableError(
+                f"unfinished work is gone or damaged ({piece.stage} {piece.key[:12]}): another "
+                "build on the same work folder finished and emptied it, or somebody changed it. "
+                "Nothing was committed by this build; run the same command again"
+            ) from error
+
     def get_bytes(self, piece: Piece, name: str) -> bytes:
         """Returns one of the piece's objects, whole. Raises: ResumableError: it is gone."""
-        with _expecting(piece):
+        with self._expecting(piece):
             return self.store.get(self._path(piece, name))
 
     def get_table(self, piece: Piece, name: str) -> pa.Table:
         """Returns one of the piece's tables, whole."""
-        return read_table(self.get_bytes(piece, name))
+        data = self.get_bytes(piece, name)
+        with self._expecting(piece):
+            return read_table(data)
 
     def get_rows(self, piece: Piece, name: str, start: int, stop: int) -> pa.Table:
         """Returns rows [start, stop) of one of the piece's tables, reading only their batches."""
-        with self.open(piece, name) as view:
+        with self.open(piece, name) as view, self._expecting(piece):
             reader = pa.ipc.open_file(pa.PythonFile(ViewFile(view), mode="r"))
             first, last = start // ROWS_PER_BATCH, -(-stop // ROWS_PER_BATCH)
             batches = [reader.get_batch(number) for number in range(first, last)]
@@ -141,15 +151,27 @@ class Work:
 
     def open(self, piece: Piece, name: str) -> View:
         """Opens one of the piece's objects for ranged reads. Raises: ResumableError."""
-        with _expecting(piece):
+        with self._expecting(piece):
             return self.store.open(self._path(piece, name))
 
-    def empty(self, pieces: set[Piece]) -> None:
-        """Deletes the pieces of a build that is committed; record first, so none looks finished."""
-        for piece in sorted(pieces, key=lambda piece: (piece.stage, piece.key)):
-            self.store.delete(self._path(piece, "record.json"))
-            for info in list(self.store.list(self._path(piece, ""))):
-                self.store.delete(info.path)
+    def paths(self) -> list[str]:
+        """Returns the paths of all objects of pieces, records first."""
+        with reading(self.store, self.prefix):
+            found = [info.path for info in self.store.list(self.prefix)]
+        return sorted(
+            (path for path in found if self.piece(path) is not None),
+            key=lambda path: (not path.endswith(f"/{_RECORD}"), path),
+        )
+
+    def piece(self, path: str) -> Piece | None:
+        """Returns the piece that an object belongs to, None if it is something else."""
+        parts = path.removeprefix(self.prefix).split("/")
+        return Piece(parts[0], parts[1]) if len(parts) == 3 else None
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Deletes objects; with records first, none that is half deleted looks finished."""
+        with writing(self.store):
+            self.store.delete_many(paths)
 
     def _path(self, piece: Piece, name: str) -> str:
         return f"{self.prefix}{piece.stage}/{piece.key}/{name}"

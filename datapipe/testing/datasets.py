@@ -44,6 +44,8 @@ Sources = Mapping[str, Sequence[Lengths]]
 
 EOS_ID = 0
 
+_FIELDS = '{"date":"date","id":"id","language":"language","text":"text","url":"url"}'
+
 
 def small_tokenizer(*, max_id: int = 999, vocabulary: str = "vocabulary") -> TokenizerRecord:
     """Returns a record of a tokenizer that never was; end of document is token 0."""
@@ -251,6 +253,8 @@ def _inputs(sources: Sequence[str], file: str) -> pa.Table:
             "num_records": pa.array([10] * len(sources), pa.int64()),
             "num_blank_lines": pa.array([0] * len(sources), pa.int64()),
             "truncated": pa.array([False] * len(sources)),
+            "fields": _names([_FIELDS] * len(sources)),
+            "licence": _names([None] * len(sources)),
         }
     )
 

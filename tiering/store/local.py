@@ -18,13 +18,14 @@ import os
 import stat
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tiering.checksums import Buffer
 from tiering.errors import (
     AccessDeniedError,
     NoSpaceError,
+    NotAFileError,
     ObjectExistsError,
     ObjectNotFoundError,
     PreconditionError,
@@ -44,6 +45,19 @@ _LINK_ATTEMPTS = 100  # each one loses only to a delete of the folder's last obj
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
+_CHANGES = frozenset({"writing", "deleting"})
+_REMEDIES = {
+    errno.EIO: "the disk can't be read or written there: look at the system's log, and use a copy",
+    errno.ELOOP: "links point at each other there: remove them",
+    errno.EMFILE: "too many files are open: raise the limit (`ulimit -n`)",
+    errno.ENFILE: "too many files are open on this machine: end other programs",
+    errno.ENAMETOOLONG: "the file system takes no such long names: use a shorter path",
+    errno.ENOTDIR: "a file lies where a folder must be: move it away",
+    errno.ENOENT: "the folder was removed meanwhile: run the same command again",
+    errno.ENOLCK: "the file system gives no locks: mount it with them, or use another folder",
+    errno.ESTALE: "the network file system lost the file: mount it again",
+}
+_ANY_REMEDY = "look at the folder and its disk, then run the same command again"
 
 
 class LocalFiles:
@@ -62,7 +76,7 @@ class LocalFiles:
         """Returns size and etag. Raises: ObjectNotFoundError."""
         with _meaning(path, "looking up"):
             status = self._file(path).stat()
-            _require_regular(status)
+            _require_regular(path, status)
             return _info(path, status)
 
     def get(self, path: str) -> bytes:
@@ -114,10 +128,15 @@ class LocalFiles:
         with _meaning(path, "deleting"):
             if not _lexists(target) or target.is_dir():
                 return
-            with self._lock():
-                target.unlink(missing_ok=True)
-                _sync_folder(target.parent)
-                self._remove_empty(target.parent)
+            self._unlink([target])
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        """Removes objects with one fsync a folder; see `BlockingStore.delete_many`."""
+        targets = [self._file(path) for path in paths]
+        with _meaning("", "deleting"):
+            there = [target for target in targets if _lexists(target) and not target.is_dir()]
+            if there:
+                self._unlink(there)
 
     # -- paths and descriptors
 
@@ -125,9 +144,10 @@ class LocalFiles:
         return self._root / check_path(path)
 
     def _descriptor(self, path: str) -> int:
-        descriptor = os.open(self._file(path), os.O_RDONLY | os.O_CLOEXEC)
+        # Without O_NONBLOCK a pipe would wait for its writer, before it is seen to be one.
+        descriptor = os.open(self._file(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            _require_regular(os.fstat(descriptor))
+            _require_regular(path, os.fstat(descriptor))
         except BaseException:
             os.close(descriptor)
             raise
@@ -169,6 +189,17 @@ class LocalFiles:
             unfinished.rename(target)
             _sync_folder(target.parent)
         return info
+
+    def _unlink(self, targets: Sequence[Path]) -> None:
+        """Removes files and the folders that hold nothing any more; what is left is synced."""
+        with self._lock():
+            for target in targets:
+                target.unlink(missing_ok=True)
+            folders = {target.parent for target in targets}
+            left = {self._remove_empty(folder) for folder in folders}
+            for folder in sorted(left):
+                if folder.is_dir():  # else it went after another of its folders
+                    _sync_folder(folder)
 
     @contextlib.contextmanager
     def _unfinished(self, data: Buffer) -> Iterator[Path]:
@@ -213,14 +244,17 @@ class LocalFiles:
             new.mkdir(exist_ok=True)
             _sync_folder(new.parent)
 
-    def _remove_empty(self, folder: Path) -> None:
-        """Removes folders that hold nothing any more, up to the root, which stays."""
+    def _remove_empty(self, folder: Path) -> Path:
+        """Removes folders that hold nothing any more, up to the root; returns what stays."""
         while folder != self._root:
             try:
                 folder.rmdir()
+            except FileNotFoundError:
+                pass  # it went with another of its folders
             except OSError:
-                return
+                return folder
             folder = folder.parent
+        return folder
 
     def _sweep_once(self) -> None:
         """Removes what killed writers left; what a living one writes is locked and stays."""
@@ -318,9 +352,19 @@ def _lexists(path: Path) -> bool:
     return os.path.lexists(path)
 
 
-def _require_regular(status: os.stat_result) -> None:
+def _require_regular(path: str, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise FileNotFoundError(errno.ENOENT, "a folder is no object")
     if not stat.S_ISREG(status.st_mode):
-        raise FileNotFoundError(errno.ENOENT, "not a regular file")
+        raise _not_a_file(path)
+
+
+def _not_a_file(path: str) -> NotAFileError:
+    return NotAFileError(
+        f"{path} is a pipe, a socket or a device, not a file; nothing was read from it; remove it, "
+        "and restore the object from a copy",
+        path=path,
+    )
 
 
 def _info(path: str, status: os.stat_result) -> ObjectInfo:
@@ -366,6 +410,14 @@ def _translated(error: OSError, *, path: str, doing: str) -> StoreError:
             f"{what}{where}; nothing was changed; check owner, permissions and mount options",
             path=path,
         )
-    if error.errno in _ABSENT and doing != "writing":
+    if error.errno == errno.ENXIO:  # a socket, or a device without its driver
+        return _not_a_file(path)
+    if error.errno in _ABSENT and doing not in _CHANGES:
         return ObjectNotFoundError(f"there is no object {path}{where}", path=path)
-    return StoreError(f"{what}{where}; nothing of it is visible; see the cause above", path=path)
+    return StoreError(f"{what}{where}; {_remedy(error.errno, doing)}", path=path)
+
+
+def _remedy(number: int | None, doing: str) -> str:
+    """Returns what follows from an errno, and what to do."""
+    follows = "nothing half-written is visible" if doing in _CHANGES else "nothing was changed"
+    return f"{follows}; {_REMEDIES.get(number or 0, _ANY_REMEDY)}"

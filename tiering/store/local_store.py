@@ -6,7 +6,7 @@ import asyncio
 import builtins
 import itertools
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from tiering.checksums import Buffer
 from tiering.store.local import LocalFiles
@@ -62,6 +62,10 @@ class LocalStore:
     async def delete(self, path: str) -> None:
         """See `BlockingStore.delete`."""
         await asyncio.to_thread(self._files.delete, path)
+
+    async def delete_many(self, paths: Iterable[str]) -> None:
+        """See `BlockingStore.delete_many`."""
+        await asyncio.to_thread(self._files.delete_many, paths)
 
     def blocking(self) -> LocalFiles:
         """Returns the same store for use from threads."""

@@ -6,7 +6,7 @@ Paths are relative, `/`-separated, without empty, `.` or `..` parts.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -106,6 +106,13 @@ class BlockingStore(Protocol):
     def delete(self, path: str) -> None:
         """Removes an object; one that isn't there is no error."""
 
+    def delete_many(self, paths: Iterable[str]) -> None:
+        """Removes objects, durably when it returns; those that aren't there are no error.
+
+        Much cheaper than one `delete` each, and in no order: a program that is killed meanwhile
+        may have removed any of them.
+        """
+
 
 class Store(Protocol):
     """The async core; every verb as in `BlockingStore`."""
@@ -136,6 +143,9 @@ class Store(Protocol):
 
     async def delete(self, path: str) -> None:
         """See `BlockingStore.delete`."""
+
+    async def delete_many(self, paths: Iterable[str]) -> None:
+        """See `BlockingStore.delete_many`."""
 
     def blocking(self) -> BlockingStore:
         """Returns the same store for use from threads."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,6 +116,9 @@ class _Base:
     async def _delete(self, path: str) -> None:
         await (await self._here()).delete(check_path(path))
 
+    async def _delete_many(self, paths: Iterable[str]) -> None:
+        await (await self._here()).delete_many([check_path(path) for path in paths])
+
     async def _first_page(
         self, prefix: str, after: str
     ) -> tuple[builtins.list[ObjectInfo] | None, AsyncIterator[builtins.list[ObjectInfo]]]:
@@ -171,6 +174,10 @@ class RemoteFiles(_Base):
         """See `BlockingStore.delete`."""
         call(self._delete(path))
 
+    def delete_many(self, paths: Iterable[str]) -> None:
+        """See `BlockingStore.delete_many`."""
+        call(self._delete_many(paths))
+
     async def _read_into(self, info: ObjectInfo, buffer: memoryview, offset: int) -> int:
         return await (await self._here()).read_into(info, buffer, offset)
 
@@ -213,6 +220,10 @@ class RemoteStore(_Base):
     async def delete(self, path: str) -> None:
         """See `BlockingStore.delete`."""
         await hand_over(self._delete(path))
+
+    async def delete_many(self, paths: Iterable[str]) -> None:
+        """See `BlockingStore.delete_many`."""
+        await hand_over(self._delete_many(paths))
 
     def blocking(self) -> RemoteFiles:
         """Returns the same store for use from threads."""

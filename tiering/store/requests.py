@@ -25,6 +25,7 @@ __all__ = ["Requests"]
 
 T = TypeVar("T")
 
+_DELETED_AT_ONCE = 1000  # bounds the tasks that wait, not the requests
 _REREADS = 10  # each one loses only to an overwrite of the object while it was read
 
 
@@ -91,6 +92,11 @@ class Requests:
         """See `BlockingStore.delete`."""
         attempts = self._attempts("deleting", path)
         await attempts.run(lambda: self._client.delete(path), seconds=self._patience)
+
+    async def delete_many(self, paths: Sequence[str]) -> None:
+        """See `BlockingStore.delete_many`; as many at a time as the limit of requests lets in."""
+        for start in range(0, len(paths), _DELETED_AT_ONCE):
+            await _all([self.delete(path) for path in paths[start : start + _DELETED_AT_ONCE]])
 
     # -- parts
 

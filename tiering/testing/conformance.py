@@ -278,6 +278,25 @@ class StoreConformance:
         files.put("a/object", b"again")
         assert files.get("a/object") == b"again"
 
+    def test_delete_many_removes_all_that_is_there(self, files: BlockingStore) -> None:
+        for path in ["a/1", "a/2", "a/b/3", "c/4", "stays"]:
+            files.put(path, b"1")
+        files.delete_many(iter(["a/1", "a/b/3", "never/there", "a", "a/2", "a/2", "c/4"]))
+        assert [info.path for info in files.list()] == ["stays"]
+        files.put("a/b/3", b"again")
+        assert files.get("a/b/3") == b"again"
+
+    def test_delete_many_of_nothing_does_nothing(self, files: BlockingStore) -> None:
+        files.delete_many([])
+        files.delete_many(["never/there"])
+        assert builtins.list(files.list()) == []
+
+    def test_delete_many_refuses_bad_paths_and_removes_nothing(self, files: BlockingStore) -> None:
+        files.put("a", b"1")
+        with pytest.raises(ValueError, match="path"):
+            files.delete_many(["a", "../a"])
+        assert files.get("a") == b"1"
+
     # -- the async core
 
     def test_async_verbs_do_the_same(self, store: Store) -> None:
@@ -295,6 +314,9 @@ class StoreConformance:
             await store.delete("a/object")
             with pytest.raises(ObjectNotFoundError, match="a/object"):
                 await store.get("a/object")
+            await store.put("b", b"")
+            await store.delete_many(["b", "a/object"])
+            assert [i.path async for i in store.list()] == []
 
         asyncio.run(use())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from tiering.checksums import Buffer
@@ -97,6 +97,11 @@ class FaultyStore:
         """See `BlockingStore.delete`."""
         self._check("delete", path)
         self._inner.delete(path)
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        """See `BlockingStore.delete_many`; each path is asked for as a "delete"."""
+        for path in paths:
+            self.delete(path)
 
     def _check(self, verb: str, path: str) -> None:
         error = self._fault(verb, path)

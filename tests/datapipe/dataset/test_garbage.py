@@ -435,19 +435,94 @@ def test_collected_without_grace_beside_writers_no_version_misses_an_object(
     assert freed > 0
 
 
+NAMERS: dict[str, Callable[[Repository, Path], None]] = {
+    "HINT": lambda _repo, _: None,
+    "tag prod": lambda repo, _: void(
+        set_tag(repo.open(2), "prod", author="", reason="", time_seconds=0.0)
+    ),
+    "tag moved": lambda repo, _: _move_tag(repo),
+    "hold: model M": lambda repo, _: void(
+        hold_version(repo.open(2), author="", reason="model M", time_seconds=0.0)
+    ),
+    "_refs/retired.json": lambda repo, _: retire_versions(
+        repo.store, log_entries(repo)[1:], author="", reason="", time_seconds=0.0
+    ),
+    "run trial": lambda repo, _: read_by_run(repo, 2, RunStore.of(repo)),
+}
+"""By what the message calls them, all that shows that there was a version 2."""
+
+
+def _move_tag(repo: Repository) -> None:
+    for version in (2, 1):
+        set_tag(repo.open(version), "moved", author="", reason="", time_seconds=0.0)
+
+
+def lose_end(repo: Repository, *, hint: bool) -> Path:
+    """Takes the last entry away, and HINT; returns where the entry was."""
+    entry = Path(repo.url) / "_log/00000000000000000002.json"
+    entry.rename(Path(repo.url).parent / "entry.json")
+    if hint:
+        (Path(repo.url) / "_log/HINT").unlink()
+    return entry
+
+
+@pytest.mark.parametrize("namer", list(NAMERS))
 @pytest.mark.parametrize("marked", [False, True], ids=["find", "sweep"])
-def test_nothing_is_freed_where_the_log_lost_its_end(appended: Dataset, marked: bool) -> None:
+def test_nothing_is_freed_where_the_log_lost_its_end(
+    appended: Dataset, tmp_path: Path, marked: bool, namer: str
+) -> None:
     repo = appended.repository
-    entry = Path(repo.url) / "_log" / f"{appended.version:020d}.json"
+    NAMERS[namer](repo, tmp_path)
     collector = Collector(repo, grace_seconds=0)
     small_draft(repo, {"web": [[6], [7]]}, seed=99)
     if marked:
         collector.mark(collector.find())
-    saved = entry.read_bytes()
-    entry.unlink()
+    entry = lose_end(repo, hint=namer != "HINT")
     before = paths(repo)
-    with pytest.raises(DamagedError, match="HINT names it"):
+    with pytest.raises(DamagedError, match=rf"_log/0+2.json in .*{namer} names.*from a copy"):
         collector.sweep() if marked else collector.find()
     assert paths(repo) == before
-    entry.write_bytes(saved)
-    assert verify_dataset(repo.open(appended.version)).problems == []
+    (tmp_path / "entry.json").rename(entry)
+    if namer != "_refs/retired.json":
+        assert verify_dataset(repo.open(2)).problems == []
+
+
+@pytest.mark.parametrize("namer", list(NAMERS))
+def test_nothing_is_written_where_the_log_lost_its_end(
+    appended: Dataset, tmp_path: Path, namer: str
+) -> None:
+    NAMERS[namer](appended.repository, tmp_path)
+    lose_end(appended.repository, hint=namer != "HINT")
+    with pytest.raises(DamagedError, match=f"{namer} names version 2 and the log ends at 1"):
+        begin_transaction(appended.repository, base_version=1, author="", time_seconds=0.0)
+    assert not list(appended.repository.store.list("_transactions/"))
+
+
+def test_another_version_under_a_named_number_is_a_lost_one(appended: Dataset) -> None:
+    repo = appended.repository
+    lose_end(repo, hint=True)
+    commit_small(
+        repo, small_draft(repo, {"web": [[6]]}, seed=4, parent=repo.open()), transaction="x"
+    )
+    set_tag(appended, "prod", author="", reason="", time_seconds=0.0)
+    with pytest.raises(DamagedError, match=r"0+2.json in .* is another version's, though tag prod"):
+        Collector(repo, grace_seconds=0).find()
+
+
+def test_a_run_recorded_elsewhere_shows_what_was_lost_by_its_manifest(
+    appended: Dataset, tmp_path: Path
+) -> None:
+    repo, place = appended.repository, RunStore.at(str(tmp_path / "runs"))
+    read_by_run(repo, 2, place)
+    lose_end(repo, hint=True)
+    with pytest.raises(DamagedError, match="run trial names version 2"):
+        Collector(repo, grace_seconds=0, runs=[place]).find()
+    (Path(repo.url) / f"_manifests/{appended.manifest_sha256}.json").unlink()
+    Collector(repo, grace_seconds=0, runs=[place]).find()  # it may as well be another dataset's
+
+
+def test_a_run_record_that_cannot_be_read_keeps_no_writer_out(appended: Dataset) -> None:
+    appended.repository.store.put("_runs/r/segments/00000000.json", b"{")
+    begin_transaction(appended.repository, base_version=2, author="", time_seconds=0.0).end()
+    with pytest.raises(DamagedError, match="isn't what a run record has there"):
+        Collector(appended.repository, grace_seconds=0).find()

@@ -90,7 +90,7 @@ def test_an_entry_under_another_number_is_damage() -> None:
 
 def test_a_newer_format_is_refused() -> None:
     data = encode_entry(entry(1, format=2))
-    with pytest.raises(DatasetError, match="format 2, this program reads up to 1"):
+    with pytest.raises(DatasetError, match=r"format 2: it was made by a newer datapipe.*upgrade"):
         decode_entry(data, path=PATH)
 
 

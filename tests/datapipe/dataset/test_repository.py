@@ -1,14 +1,36 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from datapipe.dataset import Dataset, Repository, open_dataset, sha256_hex
+from datapipe.dataset import (
+    Collector,
+    Dataset,
+    Repository,
+    begin_transaction,
+    hold_version,
+    list_holds,
+    log_entries,
+    open_dataset,
+    sha256_hex,
+)
 from datapipe.dataset.repository import read_format
-from datapipe.errors import DamagedError, DatasetError, SpaceError, UnknownReferenceError
+from datapipe.dataset.retired import read_retired
+from datapipe.dataset.runs import RunStore
+from datapipe.dataset.tags import read_tag
+from datapipe.errors import (
+    DamagedError,
+    DatasetError,
+    SpaceError,
+    UnknownReferenceError,
+    UsageError,
+)
+from datapipe.testing import commit_small, small_draft
 from tiering.errors import AccessDeniedError, NoSpaceError
 from tiering.testing import FaultyStore
 
@@ -53,7 +75,7 @@ def test_a_changed_format_file_is_damage(repo: Repository, old: bytes, new: byte
 
 def test_a_newer_dataset_is_refused(repo: Repository) -> None:
     (Path(repo.url) / "format.json").write_bytes(b'{"format":2}')
-    with pytest.raises(DatasetError, match="format 2, this program reads up to 1"):
+    with pytest.raises(DatasetError, match=r"format 2: it was made by a newer datapipe.*upgrade"):
         repo.create()
 
 
@@ -134,7 +156,7 @@ def test_an_at_sign_in_a_path_is_part_of_it(tmp_path: Path) -> None:
         open_dataset(str(tmp_path / "user@host/x"))
 
 
-def test_opening_takes_four_requests(appended: Dataset) -> None:
+def test_opening_takes_five_requests(appended: Dataset) -> None:
     asked: list[tuple[str, str]] = []
 
     def fault(verb: str, path: str) -> Exception | None:
@@ -142,7 +164,7 @@ def test_opening_takes_four_requests(appended: Dataset) -> None:
         return None
 
     Repository.over(FaultyStore(appended.repository.store, fault=fault)).open()
-    assert len(asked) == 4
+    assert len(asked) == 5
 
 
 @pytest.mark.parametrize("what", ["missing", "changed"])
@@ -154,3 +176,102 @@ def test_a_damaged_manifest_is_said(dataset: Dataset, what: str) -> None:
         path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(DamagedError, match=f"_manifests/{dataset.manifest_sha256}.json"):
         open_dataset(dataset.url)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda repo: repo.exists(),
+        lambda repo: repo.create(),
+        lambda repo: repo.latest(),
+        lambda repo: repo.open(1),
+        lambda repo: open_dataset(repo.url),
+        lambda repo: open_dataset(f"{repo.url}@1"),
+        lambda repo: log_entries(repo),
+        lambda repo: Collector(repo, grace_seconds=0),
+        lambda repo: begin_transaction(repo, base_version=1, author="", time_seconds=0),
+        lambda repo: RunStore.of(repo),
+        lambda repo: pickle.loads(pickle.dumps(repo)).latest(),
+    ],
+    ids=[
+        "exists",
+        "create",
+        "latest",
+        "open",
+        "by path",
+        "by version",
+        "log",
+        "gc",
+        "write",
+        "runs",
+        "in another process",
+    ],
+)
+def test_a_newer_format_is_refused_whatever_is_done(
+    dataset: Dataset, use: Callable[[Repository], object]
+) -> None:
+    path = Path(dataset.url) / "format.json"
+    path.write_bytes(path.read_bytes().replace(b'"format":1', b'"format":2'))
+    before = sorted(Path(dataset.url).rglob("*"))
+    with pytest.raises(DatasetError, match=r"format.json in .* has format 2.*newer.*upgrade"):
+        use(Repository(dataset.url))
+    assert sorted(Path(dataset.url).rglob("*")) == before
+
+
+@pytest.mark.parametrize("data", [None, b"{", b'{"format":"2"}'], ids=["none", "cut", "text"])
+def test_a_damaged_format_file_does_not_keep_readers_out(
+    dataset: Dataset, data: bytes | None
+) -> None:
+    path = Path(dataset.url) / "format.json"
+    path.unlink()
+    if data is not None:
+        path.write_bytes(data)
+    assert Repository(dataset.url).open().version == 1
+
+
+# -- hostile sizes
+
+
+def test_json_that_is_too_large_is_not_read(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = f"_manifests/{dataset.manifest_sha256}.json"
+    named = ["_log/00000000000000000001.json", manifest, "_refs/tags/t.json", "_refs/retired.json"]
+    hold_version(dataset, author="", reason="r", time_seconds=0)
+    monkeypatch.setattr("datapipe.dataset.objects._JSON_AT_FIRST_BYTES", 100)
+    monkeypatch.setattr("datapipe.dataset.objects.MOST_JSON_BYTES", 5_000)
+    assert Repository(dataset.url).open().version == 1
+    for path in [*named, "_refs/holds/00000000000000000001.json"]:
+        file = Path(dataset.url) / path
+        before = file.read_bytes() if file.exists() else None
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b" " * 5_001)
+        with pytest.raises(DamagedError, match=f"{path} in .* has 5,001 bytes.*5,000.*wasn't read"):
+            _read_all_json(Repository(dataset.url))
+        file.unlink()
+        if before is not None:
+            file.write_bytes(before)
+
+
+def _read_all_json(repo: Repository) -> None:
+    repo.open()
+    read_tag(repo.store, "t")
+    list_holds(repo.store)
+    read_retired(repo.store)
+
+
+def test_a_manifest_that_no_reader_would_take_is_not_committed(
+    repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("datapipe.dataset.commit.MOST_JSON_BYTES", 1_000)
+    with pytest.raises(UsageError, match=r"manifest would have .* bytes, 1,000 are allowed"):
+        commit_small(repo, small_draft(repo, {"web": [[3]]}))
+    assert repo.latest() is None
+
+
+def test_a_pipe_in_an_objects_place_is_damage(dataset: Dataset) -> None:
+    path = Path(dataset.url) / f"_manifests/{dataset.manifest_sha256}.json"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(DamagedError, match=r"damaged: _manifests/.* is a pipe.*from a copy"):
+        Repository(dataset.url).open()

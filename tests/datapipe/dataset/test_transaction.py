@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from datapipe.dataset import Dataset, Repository, Transaction, begin_transaction, log_entries
+from datapipe.dataset.process import this_process
 from datapipe.dataset.transaction import live_transactions, store_seconds
 from datapipe.errors import (
     CommitUndecidedError,
@@ -52,8 +53,9 @@ def test_the_bytes_of_the_format(repo: Repository) -> None:
     with begin(repo):
         assert repo.store.get("_transactions/t.json") == (
             b'{"author":"ada","base_version":0,"begun_seconds":null,"format":1,'
-            b'"grace_seconds":86400.0,"heartbeats":0,"id":"t","started_seconds":1000.0}'
-        ).replace(b".0", b"")
+            b'"grace_seconds":86400,"heartbeats":0,"id":"t",'
+            b'"process":"%s","started_seconds":1000}' % this_process().encode()
+        )
 
 
 def test_it_is_renewed_and_keeps_its_begin(repo: Repository) -> None:

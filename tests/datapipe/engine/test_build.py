@@ -525,7 +525,7 @@ def test_a_log_that_lost_its_end_is_not_written_on(tmp_path: Path, tokenizer_pat
     build([path], tokenizer_path, tmp_path / "ds")
     for entry in (tmp_path / "ds" / "_log").glob("0*.json"):
         entry.unlink()
-    with pytest.raises(DamagedError, match="HINT names it"):
+    with pytest.raises(DamagedError, match="HINT names version 1"):
         build([path], tokenizer_path, tmp_path / "ds")
 
 

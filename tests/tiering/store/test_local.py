@@ -4,11 +4,12 @@ import errno
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from tiering.errors import (
     AccessDeniedError,
     NoSpaceError,
+    NotAFileError,
     ObjectExistsError,
     ObjectNotFoundError,
     StoreError,
@@ -315,3 +317,77 @@ def test_processes_exclude_each_other(files: LocalFiles) -> None:
 def test_the_store_is_a_store() -> None:
     store: Store = LocalStore("/nonexistent")
     assert store.url == "/nonexistent"
+
+
+# -- what is no file
+
+
+@pytest.mark.parametrize("verb", ["head", "get", "open"])
+def test_a_pipe_in_an_objects_place_is_refused_at_once(files: LocalFiles, verb: str) -> None:
+    files.put("a/there", b"1")
+    os.mkfifo(Path(files.url) / "a/pipe")
+    with pytest.raises(NotAFileError, match=r"a/pipe is a pipe.*remove it.*from a copy"):
+        getattr(files, verb)("a/pipe")
+    assert [info.path for info in files.list()] == ["a/there"]
+
+
+def test_a_socket_in_an_objects_place_is_refused(files: LocalFiles) -> None:
+    files.put("there", b"1")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{files.url}/socket")
+        with pytest.raises(NotAFileError, match="socket or a device"):
+            files.get("socket")
+
+
+def test_a_pipe_is_overwritten_and_deleted_as_anything_else(files: LocalFiles) -> None:
+    files.put("a", b"1")
+    os.mkfifo(Path(files.url) / "pipe")
+    files.put("pipe", b"data", mode=Mode.OVERWRITE)
+    assert files.get("pipe") == b"data"
+    os.mkfifo(Path(files.url) / "other")
+    files.delete("other")
+    assert not (Path(files.url) / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda folder: (folder / "a").symlink_to("a"), r"reading a failed: .*remove them"),
+        (lambda folder: (folder / "a").mkdir(), "there is no object a"),
+    ],
+    ids=["links in a circle", "folder"],
+)
+def test_errors_say_what_to_do(files: LocalFiles, make: Callable[[Path], None], match: str) -> None:
+    Path(files.url).mkdir()
+    make(Path(files.url))
+    with pytest.raises(StoreError, match=match):
+        files.get("a")
+
+
+def test_a_file_where_a_folder_must_be_says_what_to_do(files: LocalFiles) -> None:
+    files.put("a", b"1")
+    with pytest.raises(StoreError, match=r"writing a/b failed.*half-written.*move it away"):
+        files.put("a/b", b"1")
+
+
+# -- deleting many
+
+
+def test_delete_many_syncs_each_folder_once(
+    files: LocalFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        files.put(f"stays/{number}", b"1")
+        files.put(f"goes/{number % 3}/{number}", b"1")
+    synced: list[int] = []
+    fsync = os.fsync
+
+    def count(descriptor: int) -> None:
+        synced.append(descriptor)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", count)
+    files.delete_many([f"goes/{n % 3}/{n}" for n in range(10)] + [f"stays/{n}" for n in range(5)])
+    assert len(synced) == 2  # the root, which lost `goes`, and `stays`
+    assert len(list(files.list())) == 5
+    assert not (Path(files.url) / "goes").exists()
