@@ -10,7 +10,7 @@ import pytest
 from datapipe.cli.main import main
 from datapipe.dataset import open_dataset
 from datapipe.engine import BuildOptions, BuildReport, Request, build_dataset
-from datapipe.errors import InputError
+from datapipe.errors import InputError, UsageError
 
 
 def build(inputs: list[Path], tokenizer: Path, out: Path, work: Path | None = None) -> BuildReport:
@@ -74,7 +74,10 @@ def test_a_dry_run_leaves_out_what_a_build_would(
         main(["build", ".", "-t", str(tokenizer_path), "--dry-run", "--json"])
     shown = capsys.readouterr()
     assert json.loads(shown.out)["sources"][0]["files"] == 1
-    assert shown.err == f"{raw}/dataset was left out of the inputs: the program writes to it\n"
+    assert (
+        shown.err
+        == f"datapipe: {raw}/dataset was left out of the inputs: the program writes to it\n"
+    )
 
 
 def test_a_link_to_a_file_or_folder_counts_nothing_twice(raw: Path, tokenizer_path: Path) -> None:
@@ -89,5 +92,5 @@ def test_a_link_to_a_file_or_folder_counts_nothing_twice(raw: Path, tokenizer_pa
 
 @pytest.mark.parametrize("name", ["caf\udce9.jsonl", "caf\udce9"])
 def test_a_given_name_that_isnt_utf8_is_refused(raw: Path, tokenizer_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=r"caf\\xe9\S*' isn't UTF-8"):
+    with pytest.raises(UsageError, match=r"isn't UTF-8 text \('\S*caf\\udce9"):
         build([raw / name], tokenizer_path, raw.parent / "ds")
