@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,9 @@ from datapipe.dataset.hashing import ABSENT
 
 __all__ = ["encode_rows", "row_hashes", "rows_sha256"]
 
-_ROWS_AT_ONCE = 1 << 16
+_ROWS_AT_ONCE = 1 << 14
+_ABSENT = ABSENT.to_bytes(8, "little")
+_NOTHING = pa.array([None], pa.large_binary())
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
@@ -59,15 +61,17 @@ def encode_rows(table: pa.Table) -> Iterator[tuple[Bytes, Offsets]]:
         pieces = _Pieces(num_rows=stretch.num_rows)
         for column in stretch.columns:
             _add_column(pieces, column)
-        yield pieces.joined()
+        rows = pieces.joined()
+        bounds = _offsets(rows)
+        yield _buffer(rows, 2)[bounds[0] : bounds[-1]], bounds - bounds[0]
 
 
 @dataclass(kw_only=True, slots=True)
 class _Pieces:
-    """Rows taking shape: Arrow joins pieces, and what has one width in all rows is one piece."""
+    """Rows taking shape: Arrow joins the pieces, and neighbours of one width are one piece."""
 
     num_rows: int
-    done: list[pa.Array] = field(default_factory=list)
+    done: list[pa.Array | pa.Scalar] = field(default_factory=list)
     fixed: list[Bytes] = field(default_factory=list)
 
     def add_fixed(self, data: Bytes) -> None:
@@ -79,40 +83,84 @@ class _Pieces:
         self._close_fixed()
         self.done.append(data)
 
-    def joined(self) -> tuple[Bytes, Offsets]:
-        """Returns all rows and their bounds."""
+    def add_constant(self, data: bytes) -> None:
+        """Adds what is the same in all rows."""
         self._close_fixed()
-        rows = self.done[0]
+        if self.done and isinstance(self.done[-1], pa.Scalar):
+            data = self.done.pop().as_py() + data
+        self.done.append(pa.scalar(data, pa.large_binary()))
+
+    def joined(self) -> pa.Array:
+        """Returns all rows as large_binary."""
+        self._close_fixed()
         if len(self.done) > 1:
-            rows = pc.binary_join_element_wise(*self.done, pa.scalar(b"", pa.large_binary()))
-        bounds = _offsets(rows)
-        return _buffer(rows, 2)[bounds[0] : bounds[-1]], bounds - bounds[0]
+            return pc.binary_join_element_wise(*self.done, pa.scalar(b"", pa.large_binary()))
+        (rows,) = self.done
+        return pa.repeat(rows, self.num_rows) if isinstance(rows, pa.Scalar) else rows
 
     def _close_fixed(self) -> None:
         if not self.fixed:
             return
-        data = np.concatenate(self.fixed, axis=1)
-        bounds = np.arange(self.num_rows + 1, dtype=np.int64) * data.shape[1]
-        buffers = [None, pa.py_buffer(bounds.data), pa.py_buffer(data.data)]
-        self.done.append(
-            pa.LargeBinaryArray.from_buffers(pa.large_binary(), self.num_rows, buffers)
-        )
+        width = sum(data.shape[1] for data in self.fixed)
+        bounds = np.arange(self.num_rows + 1, dtype=np.int64) * width
+        self.done.append(_binary(_side_by_side(self.fixed), bounds))
         self.fixed.clear()
 
 
+def _side_by_side(columns: Sequence[Bytes]) -> npt.NDArray[Any]:
+    """Returns the columns of bytes as one, in words where they are whole: six times faster."""
+    if all(data.shape[1] % 8 == 0 for data in columns):
+        return np.concatenate([data.view("<u8") for data in columns], axis=1)
+    return np.concatenate(columns, axis=1)
+
+
 def _add_column(pieces: _Pieces, column: pa.ChunkedArray) -> None:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if not _is_text(column.type) and not column.null_count:
-        data = _fixed(column)
-        pieces.add_fixed(_prefixes(np.full(len(data), data.shape[1], dtype=np.int64)))
-        pieces.add_fixed(data)
-        return
-    values = _one_chunk(column if _is_text(column.type) else _as_binary(column))
-    values = values.cast(pa.large_binary())
+    array = _one_chunk(column)
+    if pa.types.is_dictionary(array.type):
+        if len(array.dictionary) < pieces.num_rows:
+            return _add_names(pieces, array)
+        array = array.cast(array.type.value_type)
+    if _is_text(array.type) or (_is_hash(array.type) and array.null_count):
+        return _add_text(pieces, array)
+    data = _fixed(array)
+    if array.null_count:
+        return _add_with_gaps(pieces, data, array)
+    pieces.add_fixed(_prefixes(np.full(len(data), data.shape[1], dtype=np.int64)))
+    pieces.add_fixed(data)
+
+
+def _add_names(pieces: _Pieces, array: pa.DictionaryArray) -> None:
+    """Adds a column of few values: each is encoded once."""
+    absent = len(array.dictionary)
+    values = pa.concat_arrays([array.dictionary.cast(pa.large_binary()), _NOTHING])
+    encoded = _Pieces(num_rows=len(values))
+    _add_text(encoded, values)
+    names = encoded.joined()
+    codes = array.indices.fill_null(absent) if array.indices.null_count else array.indices
+    numbers = codes.to_numpy(zero_copy_only=False)
+    if (numbers == numbers[0]).all():
+        pieces.add_constant(names[int(numbers[0])].as_py())
+    else:
+        pieces.add_variable(names.take(codes))
+
+
+def _add_text(pieces: _Pieces, array: pa.Array) -> None:
+    values = array.cast(pa.large_binary())
+    if values.null_count == len(values):
+        return pieces.add_constant(_ABSENT)
     lengths = pc.binary_length(values).fill_null(ABSENT - (1 << 64)).to_numpy()
     pieces.add_fixed(_prefixes(lengths))
     pieces.add_variable(values.fill_null(b"") if values.null_count else values)
+
+
+def _add_with_gaps(pieces: _Pieces, data: Bytes, array: pa.Array) -> None:
+    """Adds numbers where there are any, and only the mark of absence elsewhere."""
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    prefixes = _prefixes(np.where(valid, 8, ABSENT - (1 << 64)))
+    words = np.concatenate([prefixes.view("<u8"), data.view("<u8")], axis=1)
+    kept = np.stack([np.ones_like(valid), valid], axis=1)
+    bounds = np.concatenate([[0], np.cumsum(np.where(valid, 16, 8))])
+    pieces.add_variable(_binary(words[kept], bounds))
 
 
 def _prefixes(lengths: Offsets) -> Bytes:
@@ -120,27 +168,21 @@ def _prefixes(lengths: Offsets) -> Bytes:
     return np.ascontiguousarray(lengths, dtype="<i8").view(np.uint8).reshape(-1, 8)
 
 
-def _as_binary(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Returns fixed-width values with nulls among them as large_binary."""
-    if pa.types.is_fixed_size_binary(column.type):
-        return column.cast(pa.large_binary())
-    filled = _fixed(column.fill_null(False if pa.types.is_boolean(column.type) else 0))
-    values = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(8), len(filled), [None, pa.py_buffer(filled.data)]
-    ).cast(pa.large_binary())
-    absent = pa.scalar(None, pa.large_binary())
-    return pa.chunked_array([pc.if_else(_one_chunk(pc.is_null(column)), absent, values)])
+def _binary(data: npt.NDArray[Any], bounds: Offsets) -> pa.Array:
+    buffers = [None, pa.py_buffer(bounds.data), pa.py_buffer(np.ascontiguousarray(data).data)]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
 
 
-def _fixed(column: pa.ChunkedArray) -> Bytes:
-    """Returns values without nulls as uint8 [rows, width]; numbers as 8 little-endian bytes."""
-    if pa.types.is_fixed_size_binary(column.type):
-        array = _one_chunk(column)
+def _fixed(array: pa.Array) -> Bytes:
+    """Returns values as uint8 [rows, width]; numbers as 8 little-endian bytes, nulls as any."""
+    if _is_hash(array.type):
         width = array.type.byte_width
         return _buffer(array, 1).reshape(-1, width)[array.offset : array.offset + len(array)]
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
-    values: npt.NDArray[Any] = column.to_numpy()
+    if pa.types.is_timestamp(array.type):
+        array = array.cast(pa.int64())
+    if array.null_count:
+        array = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
+    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
     wide = {"f": "<f8", "u": "<u8"}.get(values.dtype.kind, "<i8")
     return np.ascontiguousarray(values, dtype=wide).view(np.uint8).reshape(-1, 8)
 
@@ -159,6 +201,10 @@ def _is_text(kind: pa.DataType) -> bool:
             pa.types.is_large_binary,
         )
     )
+
+
+def _is_hash(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_fixed_size_binary(kind))
 
 
 def _offsets(array: pa.Array) -> Offsets:
