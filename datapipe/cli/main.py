@@ -32,6 +32,7 @@ _HOMES = {
     "gc": "garbage",
     "hold": "garbage",
     "verify": "inspect",
+    "rebuild": "rebuild",
     "read": "inspect",
     "lineage": "lineage",
     "tokenizer": "tokenizer",

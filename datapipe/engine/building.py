@@ -57,7 +57,7 @@ from datapipe.observe import NO_PROGRESS, Progress
 from datapipe.recipe import Recipe
 from datapipe_tokenizers import Tokenizer
 
-__all__ = ["MAX_WORKERS", "BuildOptions", "run_build"]
+__all__ = ["MAX_WORKERS", "BuildOptions", "Recorded", "run_build"]
 
 MAX_WORKERS = 1024
 
@@ -90,8 +90,25 @@ class BuildOptions:
             check_text(getattr(self, name), name)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """What is to be done again, in place of what the recipe's paths mean now."""
+
+    recipe: Mapping[str, Any]
+    """The resolved recipe, as the manifest has it."""
+    sources: Sequence[SourceInputs]
+    digests: Mapping[str, str]
+    """SHA-256 (hex) of every file, by its path."""
+
+
 def run_build(
-    recipe: Recipe, *, out: str, tokenizer: Tokenizer, append: bool, options: BuildOptions
+    recipe: Recipe,
+    *,
+    out: str,
+    tokenizer: Tokenizer,
+    append: bool,
+    options: BuildOptions,
+    recorded: Recorded | None = None,
 ) -> BuildReport:
     """Builds a version from a recipe; on an existing dataset its latest version is the parent.
 
@@ -102,6 +119,8 @@ def run_build(
         append: the new version holds the parent's documents too; inputs that are in already are
             skipped. Otherwise it holds this build's documents alone.
         options: how to do it.
+        recorded: the files to read, and the recipe as it is to stand in the manifest; None: the
+            recipe's own.
 
     Raises:
         UsageError: inputs or output can't be used as asked.
@@ -113,7 +132,7 @@ def run_build(
     workers = options.workers if options.workers is not None else available_cores()
     executor = LocalExecutor(workers)
     build = _Build(recipe, repository, parent, tokenizer, append, options, executor)
-    build.unreadable = unreadable
+    build.unreadable, build.recorded = unreadable, recorded
     try:
         with executor:
             report = build.run()
@@ -211,6 +230,8 @@ class _Build:
         self._executor = executor
         self.unreadable: LogEntry | None = None
         """Of the version to write again, where its manifest can't be read."""
+        self.recorded: Recorded | None = None
+        """What to do again, instead of what the recipe's paths mean."""
         given = options.work
         self.standing = (
             "nothing was committed; run the same command again, finished work is kept in "
@@ -221,11 +242,7 @@ class _Build:
 
     def run(self) -> BuildReport:
         """Runs all steps; returns the report, its seconds still 0."""
-        listed = list_sources(
-            self._recipe.inputs,
-            own=(self._repository.url, self._options.work or self._repository.url),
-            note=self._note,
-        )
+        listed = self._list_sources()
         self._repository.create()
         self._work = self._work_folder()
         self._passes = Passes(
@@ -268,6 +285,21 @@ class _Build:
         self._notes.append(message)
         self._options.progress.note(message)
 
+    def _list_sources(self) -> list[SourceInputs]:
+        if self.recorded is not None:
+            return list(self.recorded.sources)
+        return list_sources(
+            self._recipe.inputs,
+            own=(self._repository.url, self._options.work or self._repository.url),
+            note=self._note,
+        )
+
+    def _hash_files(self, listed: Sequence[SourceInputs]) -> Mapping[str, str]:
+        if self.recorded is not None:
+            return self.recorded.digests
+        files = [file for source in listed for file, _ in source.files]
+        return hash_files(files, executor=self._executor, progress=self._options.progress)
+
     def _note_store(self, transaction: Transaction) -> None:
         if not transaction.is_exclusive:
             self._options.progress.note(
@@ -277,7 +309,7 @@ class _Build:
 
     def _run(self, listed: list[SourceInputs], transaction: Transaction) -> BuildReport:
         files = [file for source in listed for file, _ in source.files]
-        digests = hash_files(files, executor=self._executor, progress=self._options.progress)
+        digests = self._hash_files(listed)
         sources = skip_known(listed, digests, self._base)
         known_damage = skipped_damage(self._base, listed, sources, digests)
         self._ignored = ignored_settings(
@@ -446,6 +478,8 @@ class _Build:
         return committed
 
     def _resolved_recipe(self) -> dict[str, Any]:
+        if self.recorded is not None:
+            return dict(self.recorded.recipe)
         return self._recipe.resolved(tokenizer=_tokenizer_record(self._tokenizer).sha256)
 
     def _nothing_new(

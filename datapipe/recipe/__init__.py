@@ -6,6 +6,7 @@ Owns names, types and defaults of a recipe; knows nothing of how any of it is ca
 from datapipe.recipe.fields import FieldPath, Fields, parse_path
 from datapipe.recipe.load import load_recipe
 from datapipe.recipe.model import (
+    STAGE_OPTIONS,
     Guards,
     Input,
     Output,
@@ -19,6 +20,7 @@ from datapipe.recipe.sizes import parse_size
 
 __all__ = [
     "DEFAULT_STAGES",
+    "STAGE_OPTIONS",
     "FieldPath",
     "Fields",
     "Guards",

@@ -1,0 +1,85 @@
+"""`datapipe rebuild`: does the recorded recipe still give what is recorded?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet
+from datapipe.cli.output import Output
+from datapipe.cli.progress import progress
+from datapipe.dataset import open_dataset
+from datapipe.engine.rebuild import RebuildOptions, RebuildReport, Verdict, rebuild_dataset
+from datapipe.errors import FailedError
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(rebuild)
+
+
+def rebuild(
+    dataset: DatasetArgument,
+    inputs: Annotated[
+        str | None,
+        typer.Option(
+            "--inputs",
+            metavar="ROOT",
+            help="Folder that holds the inputs now; nothing outside it is read.",
+            show_default="where they were",
+        ),
+    ] = None,
+    last_step: Annotated[
+        bool,
+        typer.Option(
+            "--last-step", help="Only the version's own build or append, not those before it."
+        ),
+    ] = False,
+    work: Annotated[
+        str | None,
+        typer.Option(
+            "--work",
+            help="Folder for the rebuilt copy, which is removed at the end.",
+            show_default="the system's for temporary files",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", "-j", min=1, help="Processes.", show_default="all cores"),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a version's recipe on its inputs again, and say whether the same comes out."""
+    opened = open_dataset(dataset)
+    with progress(quiet=quiet) as listener:
+        options = RebuildOptions(
+            inputs=inputs, last_step=last_step, work=work, workers=workers, progress=listener
+        )
+        report = rebuild_dataset(opened, options=options)
+    Output(as_json=as_json).result(report.to_json(), lambda console: _draw(console, report))
+    if report.verdict is Verdict.DIFFERENT:
+        step = report.steps[-1]
+        raise FailedError(
+            f"version {step.version} of {report.dataset} doesn't come out as recorded: "
+            f"{step.reason}. The dataset itself was left as it is"
+        )
+
+
+def _draw(console: Console, report: RebuildReport) -> None:
+    for step in report.steps:
+        console.print(
+            f"version {step.version} ({step.operation}, {step.num_inputs:,} inputs, "
+            f"{step.bytes_in / 1e6:,.1f} MB): {step.verdict.value}"
+            + (f": {step.reason}" if step.reason else ""),
+            markup=False,
+        )
+    console.print(
+        f"{report.dataset} version {report.version}: {report.verdict.value} "
+        f"({report.seconds:.1f} s)",
+        markup=False,
+    )

@@ -1,0 +1,80 @@
+"""The recipe of a version, as it can be carried out here.
+
+No code is loaded because a dataset names it: a stage that this program doesn't have is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from datapipe.dataset import Dataset
+from datapipe.errors import RecipeError
+from datapipe.recipe import (
+    STAGE_OPTIONS,
+    Fields,
+    Guards,
+    Input,
+    Output,
+    Recipe,
+    StageSpec,
+    Tokenize,
+)
+
+__all__ = ["recorded_recipe"]
+
+_PLACEHOLDER = "recorded"  # files are given to the build one by one, so no path is looked up
+
+
+def recorded_recipe(version: Dataset) -> Recipe:
+    """Returns the recipe of a version, without its paths.
+
+    Raises:
+        RecipeError: it names a stage that isn't known here, or can't be understood.
+    """
+    recorded = version.manifest.recipe
+    try:
+        _refuse_unknown_stages(version)
+        return Recipe(
+            name=recorded["name"],
+            inputs=[_entry(entry) for entry in recorded["inputs"]],
+            stages=[StageSpec.model_validate(stage) for stage in recorded["stages"]],
+            tokenize=Tokenize.model_validate({**recorded["tokenize"], "tokenizer": None}),
+            output=Output.model_validate(recorded["output"]),
+            guards=Guards.model_validate(recorded["guards"]),
+        )
+    except (ValidationError, KeyError, TypeError, AttributeError) as error:
+        first = str(error).splitlines()[0]
+        raise RecipeError(
+            f"the recipe of version {version.version} of {version.url} can't be understood "
+            f"({type(error).__name__}: {first}); nothing was rebuilt; use "
+            f"{_maker(version)}, which made it"
+        ) from error
+
+
+def _refuse_unknown_stages(version: Dataset) -> None:
+    for stage in version.manifest.recipe["stages"]:
+        for name in stage:
+            if name not in STAGE_OPTIONS:
+                raise RecipeError(
+                    f"version {version.version} of {version.url} was made with the stage {name!r}, "
+                    f"which this program doesn't have (it has {', '.join(STAGE_OPTIONS)}); nothing "
+                    f"was rebuilt, and no code is loaded because a dataset names it; use "
+                    f"{_maker(version)}, which made it"
+                )
+
+
+def _maker(version: Dataset) -> str:
+    return f"datapipe-train {version.manifest.environment.get('datapipe', '(version unknown)')}"
+
+
+def _entry(recorded: Mapping[str, Any]) -> Input:
+    return Input(
+        source=recorded["source"],
+        paths=[_PLACEHOLDER],
+        format=recorded["format"],
+        licence=recorded["licence"],
+        fields=Fields.model_validate(recorded["fields"]),
+    )

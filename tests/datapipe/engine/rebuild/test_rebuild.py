@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from datapipe.clean import normalize
+from datapipe.dataset import Dataset, open_dataset, parquet
+from datapipe.engine import BuildOptions, Request, append_dataset, build_dataset, building
+from datapipe.engine.rebuild import RebuildOptions, RebuildReport, Verdict, rebuild_dataset
+from datapipe.engine.rebuild.inputs import RecordedFile, find_files, fits
+from datapipe.errors import DamagedError, InputError, RecipeError
+from tiering.store import open_store
+from tiering.testing import S3Server
+
+RECIPE = """
+name: mixed
+inputs:
+  - {source: web, paths: [raw/web/*.jsonl], root: raw}
+  - {source: web, paths: [raw/old], fields: {text: body}, licence: CC0-1.0}
+  - {source: books, paths: [raw/books/a.txt, raw/books/deep/**/b.txt]}
+output: {shard_bytes: 2KiB}
+stages: [normalize, drop_empty, dedup_exact]
+guards: {max_quarantined_fraction: 1.0}
+"""
+
+
+def write(path: Path, count: int, *, word: str, field: str = "text") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [{field: f"{word} {number} jumps over a lazy dog"} for number in range(count)]
+    lines += [{field: " "}, {field: f"{word} 1 jumps over a lazy dog"}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + "{cut\n")
+    return path
+
+
+def make(folder: Path, tokenizer: Path) -> Dataset:
+    """A build of a recipe, an append of a new file, and one of a file that grew."""
+    raw, out = folder / "raw", str(folder / "ds")
+    write(raw / "web" / "a.jsonl", 60, word="fox")
+    write(raw / "web" / "b.jsonl", 20, word="dog")
+    write(raw / "old" / "a" / "c.jsonl", 20, word="cat", field="body")
+    for name, text in (("a.txt", "a book\r\n"), ("deep/x/y/b.txt", "another one")):
+        (raw / "books" / name).parent.mkdir(parents=True, exist_ok=True)
+        (raw / "books" / name).write_text(text)
+    (folder / "recipe.yaml").write_text(RECIPE)
+    options = BuildOptions(workers=1)
+    request = Request(inputs=(str(folder / "recipe.yaml"),), tokenizer=str(tokenizer))
+    build_dataset(request, out=out, options=options)
+    more: dict[str, Any] = {"source": "books", "max_quarantined_fraction": 1.0}
+    for count in (30, 40):
+        path = write(raw / "more" / "d.jsonl", count, word="wizard")
+        append_dataset(out, Request(inputs=(str(path),), **more), options=options)
+        shutil.copy(path, folder / f"d{count}.jsonl")
+    return open_dataset(out)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory, tokenizer_path: Path) -> Path:
+    folder = tmp_path_factory.mktemp("rebuild") / "made"
+    folder.mkdir()
+    make(folder, tokenizer_path)
+    return folder
+
+
+@pytest.fixture
+def made(template: Path, tmp_path: Path) -> Dataset:
+    """Three versions; inputs lie in `moved`, no longer where the log says."""
+    shutil.copytree(template / "ds", tmp_path / "ds")
+    shutil.copytree(template / "raw", tmp_path / "moved")
+    return open_dataset(str(tmp_path / "ds"))
+
+
+def again(version: Dataset, *, inputs: Path | None, last_step: bool = True) -> RebuildReport:
+    given = None if inputs is None else str(inputs)
+    options = RebuildOptions(inputs=given, last_step=last_step, workers=1)
+    return rebuild_dataset(version, options=options)
+
+
+def first_version(made: Dataset) -> Dataset:
+    return made.repository.open(1)
+
+
+# -- identical
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_every_step_comes_out_byte_for_byte(made: Dataset, tmp_path: Path, version: int) -> None:
+    if version == 2:
+        shutil.copy(tmp_path / "moved/more/d.jsonl", tmp_path / "grown")
+        text = (tmp_path / "grown").read_text()
+        assert text.count("wizard") == 41
+        write(tmp_path / "moved/more/d.jsonl", 30, word="wizard")
+    report = again(made.repository.open(version), inputs=tmp_path / "moved")
+    (step,) = report.steps
+    assert report.verdict is Verdict.IDENTICAL, step.reason
+    assert step.rebuilt == step.manifest
+    assert step.reason == ""
+    assert step.num_inputs == {1: 5, 2: 1, 3: 1}[version]
+
+
+def test_all_steps_are_done_from_the_build_on(made: Dataset, tmp_path: Path) -> None:
+    second = made.repository.open(2)
+    write(tmp_path / "moved/more/d.jsonl", 30, word="wizard")
+    report = again(second, inputs=tmp_path / "moved", last_step=False)
+    assert [step.version for step in report.steps] == [1, 2]
+    assert report.to_json()["verdict"] == "identical"
+
+
+def test_inputs_are_found_where_they_were(template: Path, tmp_path: Path) -> None:
+    shutil.copytree(template / "ds", tmp_path / "ds")
+    report = again(open_dataset(str(tmp_path / "ds")), inputs=None)
+    assert report.verdict is Verdict.IDENTICAL
+
+
+@pytest.mark.parametrize("level", ["moved", "", "moved/more"])
+def test_the_root_may_be_any_folder_above_the_inputs(
+    made: Dataset, tmp_path: Path, level: str
+) -> None:
+    if level == "":
+        (tmp_path / "moved").rename(tmp_path / "raw")
+    assert again(made, inputs=tmp_path / level).verdict is Verdict.IDENTICAL
+
+
+def test_the_root_may_be_relative(
+    made: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path / "ds")
+    assert again(made, inputs=Path("../moved")).verdict is Verdict.IDENTICAL
+
+
+@pytest.mark.s3
+def test_a_dataset_on_s3_is_rebuilt(
+    made: Dataset, tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+    url = f"s3://bucket/{uuid.uuid4().hex}"
+    bucket = open_store(url).blocking()
+    for info in made.repository.store.list():
+        bucket.put(info.path, made.repository.store.get(info.path))
+    assert again(open_dataset(url), inputs=tmp_path / "moved").verdict is Verdict.IDENTICAL
+
+
+def test_a_build_over_another_version_is_a_chain_of_its_own(
+    made: Dataset, tmp_path: Path, tokenizer_path: Path
+) -> None:
+    path = write(tmp_path / "other" / "e.jsonl", 9, word="potion")
+    request = Request(
+        inputs=(str(path),), tokenizer=str(tokenizer_path), max_quarantined_fraction=1.0
+    )
+    build_dataset(request, out=made.url, options=BuildOptions(workers=1))
+    report = again(made.repository.open(), inputs=tmp_path / "other", last_step=False)
+    assert [step.version for step in report.steps] == [4]
+    assert report.verdict is Verdict.IDENTICAL
+
+
+def test_the_original_is_only_read(made: Dataset, tmp_path: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in Path(made.url).rglob("*")}
+    again(made, inputs=tmp_path / "moved")
+    assert {path: path.stat().st_mtime_ns for path in Path(made.url).rglob("*")} == before
+
+
+# -- logically identical
+
+
+def test_another_environment_is_named(
+    made: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = {**made.manifest.environment, "numpy": "9.9", "newlib": "1.0"}
+    monkeypatch.setattr(building, "environment", lambda: now)
+    report = again(made, inputs=tmp_path / "moved")
+    assert report.verdict is Verdict.LOGICALLY_IDENTICAL
+    reason = report.steps[0].reason
+    assert reason.startswith("all objects are the same; the manifest names another environment")
+    assert "newlib absent then, 1.0 now; numpy 2" in reason
+
+
+def test_tables_with_other_bytes_are_named(
+    made: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "DEFAULT_GROUP_ROWS", 7)
+    monkeypatch.setattr(parquet.encode_table, "__kwdefaults__", {"group_rows": 7})
+    report = again(made, inputs=tmp_path / "moved")
+    assert report.verdict is Verdict.LOGICALLY_IDENTICAL
+    assert "docmap" in report.steps[0].other_bytes
+    assert report.steps[0].reason.startswith("same rows, other bytes of docmap")
+
+
+# -- different
+
+
+def test_a_changed_input_is_named_and_nothing_is_built(made: Dataset, tmp_path: Path) -> None:
+    path = tmp_path / "moved/web/b.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"dog 7", b"dog 8"))
+    report = again(made, inputs=tmp_path / "moved", last_step=False)
+    (step,) = report.steps
+    assert report.verdict is Verdict.DIFFERENT
+    assert step.difference is not None
+    assert step.difference.cause == "input"
+    assert step.difference.where["file"] == "web/b.jsonl"
+    assert step.rebuilt is None
+    assert step.to_json()["reason"].endswith("cause: an input changed")
+
+
+def test_changed_code_is_told_by_the_first_document_that_differs(
+    made: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed_normalize(monkeypatch)
+    report = again(first_version(made), inputs=tmp_path / "moved")
+    difference = report.steps[0].difference
+    assert difference is not None
+    assert difference.cause == "code"
+    assert difference.where["source"] == "web"
+    assert {"shard", "row", "recorded", "rebuilt", "doc_id"} <= set(difference.where)
+
+
+def test_a_changed_library_is_the_cause_where_it_alone_differs(
+    made: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed_normalize(monkeypatch)
+    now = {**made.manifest.environment, "tokenizers": "9.9"}
+    monkeypatch.setattr(building, "environment", lambda: now)
+    report = again(first_version(made), inputs=tmp_path / "moved")
+    difference = report.steps[0].difference
+    assert difference is not None
+    assert difference.cause == "library"
+    assert "tokenizers 0" in report.steps[0].reason
+
+
+def changed_normalize(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stage `normalize` makes texts upper case."""
+    apply = normalize.Normalize.apply
+
+    def upper(self: Any, batch: pa.RecordBatch) -> Any:
+        batch, dropped = apply(self, batch)
+        place = batch.schema.get_field_index("text")
+        return batch.set_column(
+            place, batch.schema.field(place), pa.compute.utf8_upper(batch.column(place))
+        ), dropped
+
+    monkeypatch.setattr(normalize.Normalize, "apply", upper)
+
+
+# -- what can't be rebuilt
+
+
+def test_missing_inputs_are_counted(made: Dataset, tmp_path: Path) -> None:
+    (tmp_path / "moved/old/a/c.jsonl").unlink()
+    with pytest.raises(InputError, match=r"1 of 5 recorded inputs aren't below .*c\.jsonl of web"):
+        again(first_version(made), inputs=tmp_path / "moved")
+
+
+def test_links_out_of_the_root_are_not_followed(made: Dataset, tmp_path: Path) -> None:
+    path = tmp_path / "moved/more/d.jsonl"
+    path.rename(tmp_path / "secret")
+    path.symlink_to(tmp_path / "secret")
+    with pytest.raises(InputError, match="1 of 1 recorded inputs"):
+        again(made, inputs=tmp_path / "moved")
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a\0b", "."])
+def test_recorded_names_can_not_lead_outside(tmp_path: Path, name: str) -> None:
+    file = RecordedFile(source="web", relative=name, size_bytes=1, sha256="0" * 64)
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "root").mkdir()
+    roots = [{"source": "web", "root": str(tmp_path / "root")}]
+    for inputs in (None, str(tmp_path / "root")):
+        with pytest.raises(InputError, match="recorded inputs"):
+            find_files([file], roots=roots, inputs=inputs)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            {"stages": [{"normalize": {}}, {"os.system": {"run": "true"}}]},
+            r"the stage 'os\.system'",
+        ),
+        ({"stages": [{"normalize": {"unicode": "NFX"}}]}, "can't be understood"),
+        ({"output": None}, "can't be understood"),
+    ],
+    ids=["unknown stage", "unknown option", "no output"],
+)
+def test_recipes_that_mean_nothing_here_are_refused(
+    made: Dataset, change: dict[str, Any], expected: str
+) -> None:
+    manifest = msgspec.structs.replace(made.manifest, recipe={**made.manifest.recipe, **change})
+    foreign = Dataset(
+        repository=made.repository,
+        version=3,
+        manifest=manifest,
+        manifest_sha256=made.manifest_sha256,
+    )
+    with pytest.raises(RecipeError, match=expected):
+        again(foreign, inputs=None)
+
+
+def test_a_damaged_parent_is_named(made: Dataset, tmp_path: Path) -> None:
+    parent = made.repository.open(2)
+    path = Path(made.url) / f"signatures/{parent.manifest.files('signatures')[0].sha256}.parquet"
+    path.write_bytes(b"PAR1")
+    with pytest.raises(DamagedError, match="signatures/"):
+        again(made, inputs=tmp_path / "moved")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "covers"),
+    [
+        ("a.jsonl", "a.jsonl", True),
+        ("web", "web/deep/a.jsonl", True),
+        ("", "a.jsonl", True),
+        ("web/*.jsonl", "web/a.jsonl", True),
+        ("web/*.jsonl", "old/a.jsonl", False),
+        ("**/b.txt", "x/y/b.txt", True),
+        ("**/b.txt", "b.txt", True),
+        ("**", "x/y/b.txt", True),
+        ("w[0]", "w[0]/a", True),
+        ("web/a", "web", False),
+    ],
+)
+def test_whose_a_file_is(pattern: str, path: str, covers: bool) -> None:
+    assert fits(pattern, path) is covers
