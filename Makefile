@@ -8,7 +8,7 @@ OUT ?= demo-out
 PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3.14; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help demo test test-all lint types format check bench-order bench-build bench-load bench-tokenize clean
+.PHONY: help demo test test-all lint types format check bench-order bench-build bench-load bench-repository bench-tokenize clean
 
 help:
 	@echo "make demo      environment (first time 1-3 minutes), then the main job on real input (about 1 minute)"
@@ -16,7 +16,7 @@ help:
 	@echo "make test-all  the slow tests too"
 	@echo "make check     lint, types, import rules, tests: what has to hold before a change lands"
 	@echo "make format    sort imports and format"
-	@echo "make bench-order, bench-build, bench-load, bench-tokenize   measurements; results go to benchmarks/results"
+	@echo "make bench-order, bench-build, bench-load, bench-tokenize, bench-repository   measurements; results go to benchmarks/results"
 	@echo "make clean     remove the environment and caches"
 
 demo: $(READY)
@@ -57,6 +57,9 @@ bench-load: $(READY)
 
 bench-tokenize: $(READY)
 	$(BIN)/python -m benchmarks.tokenize.bench
+
+bench-repository: $(READY)
+	$(BIN)/python benchmarks/repository/bench.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-out
