@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from rich.console import Console
 
@@ -11,9 +12,11 @@ from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, count, share
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.dataset import (
+    Dataset,
+    VerifyReport,
     open_dataset,
     summarize,
-    verify_dataset,
+    verify_reference,
 )
 from datapipe.errors import DamagedError, UsageError
 from datapipe.lineage import read_documents, read_sample
@@ -70,6 +73,18 @@ def verify(
             "--sample", help="Share of the shards to read, 0 to 1; tables are all.", callback=share
         ),
     ] = 1.0,
+    repair_from: Annotated[
+        str | None,
+        typer.Option(
+            "--repair-from",
+            metavar="COPY",
+            help="Another copy of the dataset: what is damaged or missing is fetched from there.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", "-j", min=1, help="Threads.", show_default="all cores"),
+    ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -77,34 +92,58 @@ def verify(
 
     For example: datapipe verify dataset@release-1 --sample 0.1
     """
-    opened = open_dataset(dataset)
     with progress(quiet=quiet) as listener:
-        report = verify_dataset(opened, sample=sample, progress=listener)
+        opened, report = verify_reference(
+            dataset, repair_from=repair_from, sample=sample, progress=listener, workers=workers
+        )
     data = {
         "dataset": opened.url,
         "version": opened.version,
         "objects": report.objects,
         "bytes": report.bytes,
         "problems": list(report.problems),
+        "repaired": {
+            "objects": len(report.repaired),
+            "bytes": sum(item.num_bytes for item in report.repaired),
+            "items": [msgspec.to_builtins(item) for item in report.repaired],
+        },
     }
-
-    def draw(console: Console) -> None:
-        for problem in report.problems:
-            console.print(problem, markup=False)
-        verdict = "damaged" if report.problems else "every digest is right"
-        console.print(
-            f"version {opened.version}: {report.objects:,} objects, {report.bytes / 1e6:,.1f} MB "
-            f"checked: {verdict}{_extent(sample)}",
-            markup=False,
-        )
-
-    Output(as_json=as_json).result(data, draw)
+    Output(as_json=as_json).result(data, lambda console: _draw_verified(console, data, sample))
     if report.problems:
-        raise DamagedError(
-            f"{len(report.problems)} of {report.objects:,} objects of {opened.url} version "
-            f"{opened.version} are damaged, the first: {report.problems[0]}. Restore them from a "
-            "copy, or build again from the inputs"
+        raise _damaged(opened, report, copy=repair_from)
+
+
+def _draw_verified(console: Console, data: dict[str, Any], sample: float) -> None:
+    for item in data["repaired"]["items"]:
+        console.print(f"repaired {item['path']}: {item['problem']}", markup=False)
+    for problem in data["problems"]:
+        console.print(problem, markup=False)
+    if data["repaired"]["objects"]:
+        repaired = data["repaired"]
+        console.print(f"{repaired['objects']:,} objects, {repaired['bytes']:,} bytes repaired")
+    verdict = "damaged" if data["problems"] else "every digest is right"
+    console.print(
+        f"version {data['version']}: {data['objects']:,} objects, {data['bytes'] / 1e6:,.1f} MB "
+        f"checked: {verdict}{_extent(sample)}",
+        markup=False,
+    )
+
+
+def _damaged(dataset: Dataset, report: VerifyReport, *, copy: str | None) -> DamagedError:
+    count = len(report.problems)
+    problems = f"{count} problem{'s' if count > 1 else ''}"
+    if copy is not None:
+        return DamagedError(
+            f"{problems} of {dataset.url} version {dataset.version} remain, the first: "
+            f"{report.problems[0]}. Name another copy with --repair-from, or build again from the "
+            f"inputs (`datapipe rebuild {dataset.url}@{dataset.version}` tells if they are there)"
         )
+    return DamagedError(
+        f"{problems} in {report.objects:,} objects of {dataset.url} version {dataset.version}, the "
+        f"first: {report.problems[0]}. Run `datapipe verify {dataset.url}@{dataset.version} "
+        "--repair-from COPY` to fetch what is damaged from another copy, or build again from the "
+        "inputs"
+    )
 
 
 def _extent(sample: float) -> str:

@@ -20,7 +20,7 @@ from datapipe.dataset.shards import ShardRecord, token_dtype
 from datapipe.dataset.summary import summarize
 from datapipe.dataset.tags import Tag, delete_tag, list_tags, read_tag, set_tag
 from datapipe.dataset.transaction import Transaction, begin_transaction
-from datapipe.dataset.verify import VerifyReport, verify_dataset
+from datapipe.dataset.verify import Repaired, VerifyReport, verify_dataset, verify_reference
 
 __all__ = [
     "Collector",
@@ -31,6 +31,7 @@ __all__ = [
     "Hold",
     "LogEntry",
     "Manifest",
+    "Repaired",
     "Repository",
     "ShardRecord",
     "ShardTable",
@@ -64,5 +65,6 @@ __all__ = [
     "summarize",
     "token_dtype",
     "verify_dataset",
+    "verify_reference",
     "version_history",
 ]

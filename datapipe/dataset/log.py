@@ -15,7 +15,7 @@ import msgspec
 from datapipe.dataset.hashing import canonical_json
 from datapipe.dataset.layout import HINT_PATH, LOG_PREFIX, entry_path, entry_version
 from datapipe.dataset.manifest import Digest, check_format
-from datapipe.dataset.objects import get_json, reading, writing
+from datapipe.dataset.objects import get_json, get_json_together, reading, writing
 from datapipe.dataset.seals import check_seal, seal_of
 from datapipe.errors import CommitUndecidedError, DamagedError
 from tiering.errors import (
@@ -32,6 +32,7 @@ __all__ = [
     "decode_entry",
     "encode_entry",
     "find_latest",
+    "find_newest_number",
     "list_versions",
     "publish_entry",
     "read_entry",
@@ -120,20 +121,27 @@ def find_latest(store: BlockingStore) -> int:
 def read_latest(store: BlockingStore) -> tuple[LogEntry, bytes] | None:
     """Returns the newest version's entry and its bytes, None where there is none.
 
-    Three requests where HINT is right.
+    Two round trips where HINT is right: the entry that it names and the next are asked for at
+    once.
 
     Raises:
         DamagedError: the entry is damaged, or HINT didn't help and the numbers have a gap.
     """
     with reading(store, LOG_PREFIX):
         number = read_hint(store) or 0
-        data = _bytes_of(store, number)
+        data, following = get_json_together(store, [entry_path(number), entry_path(number + 1)])
         if data is None:
             number = len(list_versions(store))
-            data = _bytes_of(store, number)
-        while data is not None and (following := _bytes_of(store, number + 1)) is not None:
-            number, data = number + 1, following
+            data, following = _bytes_of(store, number), _bytes_of(store, number + 1)
+        while data is not None and following is not None:
+            number, data, following = number + 1, following, _bytes_of(store, number + 2)
     return (decode_entry(data, path=entry_path(number)), data) if data is not None else None
+
+
+def find_newest_number(store: BlockingStore) -> int:
+    """Returns the largest number that an entry has, 0 where there is none; gaps don't matter."""
+    with reading(store, LOG_PREFIX):
+        return max((entry_version(info.path) or 0 for info in store.list(LOG_PREFIX)), default=0)
 
 
 def list_versions(store: BlockingStore) -> range:

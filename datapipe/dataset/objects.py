@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from datapipe.dataset.hashing import sha256_hex
 from datapipe.errors import DamagedError, DatasetError, SpaceError
@@ -22,10 +23,12 @@ __all__ = [
     "MOST_JSON_BYTES",
     "check_digest",
     "get_json",
+    "get_json_together",
     "put_again",
     "put_object",
     "read_object",
     "reading",
+    "to_repair",
     "writing",
 ]
 
@@ -117,14 +120,35 @@ def read_object(store: BlockingStore, path: str, *, sha256: str, json: bool = Fa
     return data
 
 
+def get_json_together(store: BlockingStore, paths: Sequence[str]) -> list[bytes | None]:
+    """Returns objects that hold JSON, asked for at once, None where there is none."""
+
+    def get(path: str) -> bytes | None:
+        try:
+            return get_json(store, path)
+        except ObjectNotFoundError:
+            return None
+
+    with ThreadPoolExecutor(len(paths)) as threads:
+        return list(threads.map(get, paths))
+
+
+def to_repair(url: str, version: int | str = "VERSION") -> str:
+    """Returns what to do about damage, the end of a message."""
+    return (
+        f"run `datapipe verify {url}@{version} --repair-from COPY` to fetch what is damaged from "
+        "another copy of the dataset, or without --repair-from to see all damage"
+    )
+
+
 def check_digest(store: BlockingStore, path: str, data: Buffer, *, sha256: str) -> None:
     """Returns if bytes are what their digest says. Raises: DamagedError: they aren't."""
     found = sha256_hex(data)
     if found != sha256:
         raise DamagedError(
             f"{path} in {store.url} is damaged: SHA-256 {sha256} expected, {found} read "
-            f"({memoryview(data).nbytes} bytes); what it describes can't be used; restore the "
-            "object from a copy, or run `datapipe verify` to see all damage"
+            f"({memoryview(data).nbytes} bytes); what it describes can't be used; "
+            f"{to_repair(store.url)}"
         )
 
 
@@ -135,8 +159,8 @@ def reading(store: BlockingStore, path: str) -> Iterator[None]:
         yield
     except ObjectNotFoundError as error:
         raise DamagedError(
-            f"{path} is missing in {store.url}; what it describes can't be used; restore the "
-            "object from a copy, or run `datapipe verify` to see all damage"
+            f"{path} is missing in {store.url}; what it describes can't be used; "
+            f"{to_repair(store.url)}"
         ) from error
     except NotAFileError as error:
         raise DamagedError(f"{store.url} is damaged: {error}") from error

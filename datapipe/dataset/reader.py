@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 from datapipe.dataset import layout
 from datapipe.dataset.layout import TABLE_KINDS
 from datapipe.dataset.manifest import Manifest, SourceSummary, TableFile
-from datapipe.dataset.objects import read_object, reading
+from datapipe.dataset.objects import read_object, reading, to_repair
 from datapipe.dataset.parquet import GROUP_ROWS, decode_table, open_table, restore
 from datapipe.dataset.quarantine import decode_quarantine
 from datapipe.dataset.shards import token_dtype
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Dataset", "DetailsTable", "HexDigests", "ShardTable"]
 
 _CACHED_GROUPS = 16
+_FILES_AT_ONCE = 16
 
 
 class HexDigests(Sequence[str]):
@@ -145,9 +147,9 @@ class Dataset:
         table = _concat([self._read_details(file, columns) for file in files], DETAILS, columns)
         rows = _rows_of(table, source, self._summary(source).num_shards, what="details")
         return DetailsTable(
-            birth_sha256=_digests(rows.column("birth_sha256")),
-            docmap_logical_sha256=_digests(rows.column("docmap_logical_sha256")),
-            text_bytes=rows.column("text_bytes").to_numpy(),
+            birth_sha256=HexDigests(_digests(table, "birth_sha256")[rows]),
+            docmap_logical_sha256=HexDigests(_digests(table, "docmap_logical_sha256")[rows]),
+            text_bytes=table.column("text_bytes").to_numpy()[rows],
         )
 
     def open_shard(self, source: str, number: int) -> View:
@@ -168,8 +170,8 @@ class Dataset:
             view.close()
             raise DamagedError(
                 f"shard {number} of {source} in version {self.version} is damaged: {path} has "
-                f"{found} bytes, {expected} expected; its tokens can't be read; run `datapipe "
-                f"verify {self.url}@{self.version}`"
+                f"{found} bytes, {expected} expected; its tokens can't be read; "
+                f"{to_repair(self.url, self.version)}"
             )
         return view
 
@@ -263,10 +265,7 @@ class Dataset:
     def _shard_index(self) -> _ShardIndex:
         with self._lock:
             if self._index is None:
-                files = self.manifest.files("shards")
-                self._index = _ShardIndex(
-                    [self._read_file("shards", file) for file in files], self.sources
-                )
+                self._index = _ShardIndex(self._read_files("shards"), self.sources)
             return self._index
 
     def whole_table(self, name: str) -> pa.Table:
@@ -274,8 +273,13 @@ class Dataset:
         return self._read_table(name)
 
     def _read_table(self, name: str) -> pa.Table:
-        files = [self._read_file(name, file) for file in self.manifest.files(name)]
-        return _concat(files, TABLE_KINDS[name].schema)
+        return _concat(self._read_files(name), TABLE_KINDS[name].schema)
+
+    def _read_files(self, name: str) -> list[pa.Table]:
+        """Returns a table's files, asked for at once: there are few, and each is a round trip."""
+        files = self.manifest.files(name)
+        with ThreadPoolExecutor(_FILES_AT_ONCE) as threads:
+            return list(threads.map(lambda file: self._read_file(name, file), files))
 
     def _read_file(self, name: str, file: TableFile) -> pa.Table:
         kind = TABLE_KINDS[name]
@@ -328,56 +332,66 @@ class _ShardIndex:
         self._bounds = np.cumsum([0] + [file.num_rows for file in files])
         table = _concat(files, SHARDS)
         self.tables: dict[str, ShardTable] = {}
-        self._rows: dict[str, npt.NDArray[np.int64]] = {}
+        self._rows: dict[str, _Rows] = {}
         for summary in sources:
-            rows = _row_numbers(table, summary.name, summary.num_shards, what="shards")
+            rows = _rows_of(table, summary.name, summary.num_shards, what="shards")
             self._rows[summary.name] = rows
-            self.tables[summary.name] = _shard_table(table.take(rows))
+            self.tables[summary.name] = _shard_table(table, rows)
 
     def place(self, source: str, number: int) -> tuple[int, int]:
         """Returns the file and the row in it."""
-        row = int(self._rows[source][number])
+        rows = self._rows[source]
+        row = rows.start + number if isinstance(rows, slice) else int(rows[number])
         file = int(np.searchsorted(self._bounds, row, side="right")) - 1
         return file, row - int(self._bounds[file])
 
 
-def _shard_table(rows: pa.Table) -> ShardTable:
+def _shard_table(table: pa.Table, rows: _Rows) -> ShardTable:
     return ShardTable(
-        num_tokens=rows.column("num_tokens").to_numpy(),
-        num_documents=rows.column("num_documents").to_numpy(),
-        raw_sha256=_digests(rows.column("raw_sha256")),
-        stored_sha256=_digests(rows.column("stored_sha256")),
-        stored_bytes=rows.column("stored_bytes").to_numpy(),
-        docmap_sha256=_digests(rows.column("docmap_sha256")),
+        num_tokens=table.column("num_tokens").to_numpy()[rows],
+        num_documents=table.column("num_documents").to_numpy()[rows],
+        raw_sha256=HexDigests(_digests(table, "raw_sha256")[rows]),
+        stored_sha256=HexDigests(_digests(table, "stored_sha256")[rows]),
+        stored_bytes=table.column("stored_bytes").to_numpy()[rows],
+        docmap_sha256=HexDigests(_digests(table, "docmap_sha256")[rows]),
     )
 
 
-def _rows_of(table: pa.Table, source: str, count: int, *, what: str) -> pa.Table:
-    return table.take(_row_numbers(table, source, count, what=what))
+_Rows = slice | npt.NDArray[np.int64]
+"""Which rows of a table, in the order wanted; a slice where they follow each other: no copy."""
 
 
-def _row_numbers(table: pa.Table, source: str, count: int, *, what: str) -> npt.NDArray[np.int64]:
+def _rows_of(table: pa.Table, source: str, count: int, *, what: str) -> _Rows:
     """Returns which rows are a source's, by shard number."""
-    names = table.column("source").combine_chunks()
+    names = _one_chunk(table.column("source"))
     wanted = names.dictionary.index(source).as_py()
     codes = names.indices.to_numpy()
     rows = np.flatnonzero(codes == wanted) if wanted >= 0 else np.zeros(0, dtype=np.int64)
     numbers = table.column("number").to_numpy()[rows]
-    rows = rows[np.argsort(numbers, kind="stable")]
-    if not np.array_equal(np.sort(numbers), np.arange(count)):
-        raise DamagedError(
-            f"the table of {what} has {len(rows)} rows for {source}, the manifest {count} shards "
-            "numbered from 0; the version can't be used; run `datapipe verify`"
-        )
+    if not np.array_equal(numbers, np.arange(count)):
+        order = np.argsort(numbers, kind="stable")
+        rows, numbers = rows[order], numbers[order]
+        if not np.array_equal(numbers, np.arange(count)):
+            raise DamagedError(
+                f"the table of {what} has {len(rows)} rows for {source}, the manifest {count} "
+                "shards numbered from 0; the version can't be used; run `datapipe verify`"
+            )
+    if count and np.array_equal(rows, np.arange(rows[0], rows[0] + count)):
+        return slice(int(rows[0]), int(rows[0]) + count)
     return rows
 
 
-def _digests(column: pa.ChunkedArray) -> HexDigests:
-    array = column.combine_chunks()
+def _digests(table: pa.Table, name: str) -> npt.NDArray[np.uint8]:
+    """Returns a column of digests as uint8 [rows, width], without copying it."""
+    array = _one_chunk(table.column(name))
     width = array.type.byte_width
     data = np.frombuffer(array.buffers()[1] if len(array) else b"", dtype=np.uint8)
     stretch = data[array.offset * width : (array.offset + len(array)) * width]
-    return HexDigests(stretch.reshape(-1, width))
+    return stretch.reshape(-1, width)
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _concat(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -23,7 +24,14 @@ from tiering.checksums import Buffer
 from tiering.errors import ObjectExistsError, ObjectNotFoundError, StoreError, StoreURLError
 from tiering.store import BlockingStore, open_store
 
-__all__ = ["FormatFile", "Repository", "log_entries", "open_dataset", "read_format"]
+__all__ = [
+    "FormatFile",
+    "Repository",
+    "find_repository",
+    "log_entries",
+    "open_dataset",
+    "read_format",
+]
 
 
 class FormatFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,7 +179,7 @@ class Repository:
         Raises:
             DamagedError: its entry or manifest is missing or damaged.
         """
-        found = read_latest(self.store)
+        found = self._read_latest()
         return self.open_entry(found[0]) if found else None
 
     def unreadable(self) -> LogEntry | None:
@@ -180,7 +188,7 @@ class Repository:
         Raises:
             DamagedError: the log is damaged.
         """
-        found = read_latest(self.store)
+        found = self._read_latest()
         try:
             if found:
                 self.open_entry(found[0])
@@ -206,7 +214,7 @@ class Repository:
             UnknownReferenceError: there is no such version.
             DamagedError: its entry or manifest is missing or damaged.
         """
-        latest = read_latest(self.store)
+        latest = self._read_latest()
         if latest is None:
             raise _no_versions(self)
         if ref is None:
@@ -217,6 +225,17 @@ class Repository:
         if entry.version != latest[0].version:
             self._refuse_retired(entry.version)
         return self.open_entry(entry)
+
+    def _read_latest(self) -> tuple[LogEntry, bytes] | None:
+        """Returns what `read_latest` does, and asks for format.json meanwhile if need be."""
+        if self._is_known:
+            return read_latest(self._store)
+        with ThreadPoolExecutor(1) as threads:
+            known = threads.submit(_refuse_newer, self._store)
+            try:
+                return read_latest(self._store)
+            finally:
+                self._is_known = known.result()  # that it is newer comes before all damage
 
     def _refuse_retired(self, version: int) -> None:
         found = read_retired(self._store).get(version)
@@ -246,12 +265,18 @@ def open_dataset(ref: str) -> Dataset:
         UnknownReferenceError: no dataset or version is there.
         DamagedError: the version's entry or manifest is missing or damaged.
     """
+    repository, version = find_repository(ref)
+    return repository.open(version)
+
+
+def find_repository(ref: str) -> tuple[Repository, str | None]:
+    """Returns the dataset that "URL" or "URL@VERSION" means, and the version if one is named."""
     whole = Repository(ref)
     url, at, version = ref.rpartition("@")
     if not at or "/" in version or whole.exists():
-        return whole.open()
+        return whole, None
     repository = Repository(url) if url else whole
-    return repository.open(version) if repository.exists() else whole.open()
+    return (repository, version) if repository.exists() else (whole, None)
 
 
 def log_entries(repo: Repository) -> list[LogEntry]:

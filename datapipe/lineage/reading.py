@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from datapipe.dataset import Dataset, open_dataset
+from datapipe.dataset.objects import to_repair
 from datapipe.errors import DamagedError, UnknownReferenceError, UsageError
 from datapipe.lineage.batches import samples_of_batch, shard_of
 from datapipe.lineage.docmaps import Docmaps, DocumentPlace, ShardOf
@@ -146,7 +147,7 @@ def _read_tokens(shard: ShardOf, *, start: int, count: int) -> npt.NDArray[Any]:
         if block_checksum(data[offset : offset + BLOCK_BYTES]) != int(expected[block]):
             raise DamagedError(
                 f"shard {shard.number} of {shard.source} in {shard.dataset.url} is damaged: block "
-                f"{block} isn't what its checksum says; none of its text is shown; restore it, or "
-                f"run `datapipe verify {shard.dataset.url}`"
+                f"{block} isn't what its checksum says; none of its text is shown; "
+                f"{to_repair(shard.dataset.url, shard.dataset.version)}"
             )
     return np.frombuffer(data[first - base : stop - base], dtype=dtype)

@@ -69,8 +69,7 @@ class BlockCheck:
             raise DamagedError(
                 f"{self._index.describe(shard)} is damaged: block {block} (bytes from "
                 f"{block * BLOCK_BYTES}) has xxh3 {actual:016x}, {expected:016x} expected; none of "
-                "its tokens are delivered; restore the shard, or run `datapipe verify "
-                f"{dataset.url}`"
+                f"its tokens are delivered; {self._index.to_repair(shard)}"
             )
 
     def _read(self, files: ShardFiles, shard: int, block: int) -> memoryview:
@@ -89,6 +88,7 @@ class BlockCheck:
         if count != length:
             raise DamagedError(
                 f"{self._index.describe(shard)} is cut: {count} of {length} bytes read at byte "
-                f"{offset}; none of its tokens are delivered; restore it, or run `datapipe verify`"
+                f"{offset}; none of its tokens are delivered; "
+                f"{self._index.to_repair(shard)}"
             )
         return data

@@ -119,8 +119,7 @@ class Gather:
             if count != length:
                 raise DamagedError(
                     f"{self._index.describe(shard)} is cut: {count} of {length} bytes read at byte "
-                    f"{offset}; none of its tokens are delivered; restore it, or run `datapipe "
-                    "verify`"
+                    f"{offset}; none of its tokens are delivered; {self._index.to_repair(shard)}"
                 )
 
     def _pad(self, rows: Rows) -> None:

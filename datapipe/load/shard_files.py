@@ -101,7 +101,7 @@ class ShardFiles:
         except ObjectNotFoundError as error:
             raise DamagedError(
                 f"{self._index.describe(shard)} is missing: {error}; no batch that needs it can be "
-                f"delivered; restore it, or run `datapipe verify {dataset.url}`"
+                f"delivered; {self._index.to_repair(shard)}"
             ) from error
         except (StoreError, DatasetError) as error:
             raise LoadError(
@@ -113,8 +113,8 @@ class ShardFiles:
             view.close()
             raise DamagedError(
                 f"{self._index.describe(shard)} has {size} bytes, {self._index.size(shard)} "
-                "expected: it was cut or replaced; none of its tokens are delivered; restore it, "
-                f"or run `datapipe verify {dataset.url}`"
+                "expected: it was cut or replaced; none of its tokens are delivered; "
+                f"{self._index.to_repair(shard)}"
             )
         return view
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from datapipe.dataset import Dataset
+from datapipe.dataset.objects import to_repair
 from datapipe.dataset.parts import Int64s, SourceParts
 from tiering.checksums import BLOCK_BYTES
 
@@ -52,6 +53,11 @@ class ShardIndex:
     def size(self, flat: int) -> int:
         """Returns the raw bytes of a shard."""
         return int(self.num_tokens[flat]) * self.token_bytes
+
+    def to_repair(self, flat: int) -> str:
+        """Returns what to do about a damaged shard, the end of a message."""
+        dataset, _, _ = self.place(flat)
+        return to_repair(dataset.url, dataset.version)
 
     def place(self, flat: int) -> tuple[Dataset, str, int]:
         """Returns the dataset of a shard, its source there, and its number in the source."""

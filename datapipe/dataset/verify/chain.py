@@ -7,32 +7,42 @@ import contextlib
 import msgspec
 
 from datapipe.dataset import layout
-from datapipe.dataset.hashing import canonical_json, sha256_hex
+from datapipe.dataset.hashing import canonical_json
 from datapipe.dataset.log import LogEntry, decode_entry, list_versions, read_hint
 from datapipe.dataset.manifest import decode_manifest
-from datapipe.dataset.reader import Dataset
+from datapipe.dataset.objects import get_json
 from datapipe.dataset.repository import read_format
 from datapipe.dataset.verify.report import Findings
-from tiering.errors import ObjectNotFoundError
+from datapipe.errors import DatasetError
+from tiering.errors import ObjectNotFoundError, StoreError
 
 __all__ = ["check_chain"]
 
 
-_Entries = dict[int, tuple[LogEntry, bytes]]
+_Entries = dict[int, LogEntry]
 
 
-def check_chain(findings: Findings, dataset: Dataset) -> None:
-    """Checks format.json, HINT, and each entry and manifest up to the dataset's version."""
+def check_chain(findings: Findings, *, version: int, manifest: str | None = None) -> None:
+    """Checks format.json, HINT, and each entry and manifest up to a version.
+
+    Every entry but the newest is named by digest in the one behind it, so entries are read from
+    the newest down.
+
+    Args:
+        findings: where problems go.
+        version: the last one to look at.
+        manifest: digest of its manifest; None: whatever its entry says.
+    """
     identity = _check_format(findings)
     _check_numbers(findings)
     entries: _Entries = {}
-    for version in range(1, dataset.version + 1):
-        found = _check_entry(findings, version, identity=identity)
-        if found is not None:
-            entries[version] = found
-    for version in entries:
-        _check_follows(findings, version, entries)
-    _check_manifests(findings, dataset, entries)
+    expected = _named_behind(findings, version, identity=identity)
+    for number in range(version, 0, -1):
+        entry = _check_entry(findings, number, identity=identity, sha256=expected)
+        if entry is not None:
+            entries[number] = entry
+        expected = entry.previous_sha256 if entry is not None else None
+    _check_manifests(findings, entries, version=version, manifest=manifest)
 
 
 def _check_format(findings: Findings) -> str | None:
@@ -58,11 +68,21 @@ def _check_numbers(findings: Findings) -> None:
             findings.add(layout.HINT_PATH, f"it holds {data[:32]!r}, a number expected")
 
 
+def _named_behind(findings: Findings, version: int, *, identity: str | None) -> str | None:
+    """Returns the digest by which the entry behind a version names it; None: nothing tells."""
+    path = layout.entry_path(version + 1)
+    try:
+        entry = decode_entry(get_json(findings.store, path), path=path)
+    except (StoreError, DatasetError):  # of a later version, which isn't what is looked at
+        return None
+    return entry.previous_sha256 if entry.dataset == identity else None
+
+
 def _check_entry(
-    findings: Findings, version: int, *, identity: str | None
-) -> tuple[LogEntry, bytes] | None:
+    findings: Findings, version: int, *, identity: str | None, sha256: str | None
+) -> LogEntry | None:
     path = layout.entry_path(version)
-    data = findings.read(path)
+    data = findings.read(path, sha256)
     if data is None:
         return None
     with findings.attempt(path):
@@ -70,41 +90,34 @@ def _check_entry(
         _check_canonical(findings, path, data)
         if identity is not None:
             findings.expect(path, "the dataset's id", expected=identity, found=entry.dataset)
-        return entry, data
+        if (entry.previous_sha256 is None) != (version == 1):
+            findings.add(path, f"the hash of the entry before is {entry.previous_sha256}")
+        return entry
     return None
 
 
-def _check_follows(findings: Findings, version: int, entries: _Entries) -> None:
-    if version > 1 and version - 1 not in entries:
-        return
-    findings.expect(
-        layout.entry_path(version),
-        "the hash of the entry before",
-        expected=sha256_hex(entries[version - 1][1]) if version > 1 else None,
-        found=entries[version][0].previous_sha256,
-    )
-
-
-def _check_manifests(findings: Findings, dataset: Dataset, entries: _Entries) -> None:
+def _check_manifests(
+    findings: Findings, entries: _Entries, *, version: int, manifest: str | None
+) -> None:
     """Checks manifests from the newest down: a child names its parent even if an entry is lost."""
-    named: str | None = dataset.manifest_sha256
-    for version in range(dataset.version, 0, -1):
-        entry = entries[version][0] if version in entries else None
+    named = manifest
+    for number in range(version, 0, -1):
+        entry = entries.get(number)
         if entry is not None and named is not None:
-            path = layout.entry_path(version)
+            path = layout.entry_path(number)
             findings.expect(path, "the manifest it names", expected=named, found=entry.manifest)
         sha256 = named or (entry.manifest if entry else None)
         parents = _check_manifest(findings, sha256) if sha256 else None
         named = parents[0] if parents else None
-        if sha256 and parents is not None and len(parents) != (version > 1):
+        if sha256 and parents is not None and len(parents) != (number > 1):
             path = layout.manifest_path(sha256)
-            findings.add(path, f"it has {len(parents)} parents, {int(version > 1)} expected")
+            findings.add(path, f"it has {len(parents)} parents, {int(number > 1)} expected")
 
 
 def _check_manifest(findings: Findings, sha256: str) -> tuple[str, ...] | None:
     """Returns the parents that a manifest names, None where it is damaged."""
     path = layout.manifest_path(sha256)
-    data = findings.read_checked(path, sha256)
+    data = findings.read(path, sha256)
     if data is None:
         return None
     with findings.attempt(path):

@@ -33,7 +33,7 @@ def check_runs(findings: Findings, repository: Repository) -> None:
     specs = {_stem(path) for path in paths if path.startswith(_SPECS_PREFIX)}
     for path in paths:
         if path.startswith(_SPECS_PREFIX):
-            findings.read_checked(path, _stem(path))
+            findings.read(path, _stem(path))
         else:
             _check_record(findings, path, specs=specs)
     _check_numbers(findings, repository)
@@ -56,7 +56,7 @@ def _check_record(findings: Findings, path: str, *, specs: set[str]) -> None:
     kind = record_kind(path.removeprefix(RUNS_PREFIX).partition("/")[2])
     if kind is None:
         return
-    data = findings.read(path)
+    data = findings.read(path, None)
     if data is None:
         return
     with findings.attempt(path):
@@ -65,7 +65,7 @@ def _check_record(findings: Findings, path: str, *, specs: set[str]) -> None:
             findings.add(path, "its JSON isn't canonical (RFC 8785)")
         if isinstance(record, RunSegment) and record.spec not in specs:
             # the run may have begun after the listing
-            findings.read_checked(f"{_SPECS_PREFIX}{record.spec}.json", record.spec)
+            findings.read(f"{_SPECS_PREFIX}{record.spec}.json", record.spec)
 
 
 def _check_numbers(findings: Findings, repository: Repository) -> None:

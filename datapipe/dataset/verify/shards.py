@@ -1,4 +1,8 @@
-"""One shard: its bytes, blocks and ids, and the docmap that covers it."""
+"""One shard: the docmap that covers it, and its bytes, blocks and ids.
+
+The tokens are read once, 1 MiB at a time: SHA-256, block checksum, largest id and ends of documents
+are taken while a block is in the processor's cache (benchmarks/repository has the rate).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ import pyarrow as pa
 
 from datapipe.dataset import layout
 from datapipe.dataset.parquet import decode_table
-from datapipe.dataset.reader import Dataset
+from datapipe.dataset.reader import Dataset, DetailsTable
 from datapipe.dataset.rows import rows_sha256
 from datapipe.dataset.tables import DOCMAP
 from datapipe.dataset.verify.report import Findings
@@ -22,7 +26,42 @@ from tiering.checksums import BLOCK_BYTES, block_checksum
 from tiering.errors import ObjectNotFoundError, StoreError
 from tiering.store import View
 
-__all__ = ["check_shard"]
+__all__ = ["Shard", "check_shard", "shard_at"]
+
+_IDS_LOOKED_AT = 512
+"""Rows of a docmap whose doc_id is computed anew; its own digests cover all of them.
+
+Computing them all would take as long as SHA-256 of the tokens does.
+"""
+
+_Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shard:
+    """One shard as the version's tables describe it; digests in hex."""
+
+    dataset: Dataset
+    source: str
+    number: int
+    num_tokens: int
+    num_documents: int
+    text_bytes: int
+    raw_sha256: str
+    stored_sha256: str
+    stored_bytes: int
+    docmap_sha256: str
+    docmap_logical_sha256: str
+
+    @property
+    def tokens_path(self) -> str:
+        """Where its tokens are."""
+        return layout.tokens_path(self.stored_sha256)
+
+    @property
+    def docmap_path(self) -> str:
+        """Where its docmap is."""
+        return layout.docmap_path(self.docmap_sha256)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,72 +71,156 @@ class _Content:
     sha256: str
     checksums: list[int]
     max_id: int
-    eos_at: npt.NDArray[np.int64]
-    """Positions of the end-of-document token."""
+    num_ends: int
+    """How often the end-of-document token stands there."""
+    num_closed: int
+    """How many documents have it as their last token."""
 
 
-def check_shard(dataset: Dataset, source: str, number: int, docmap_logical: str) -> Findings:
-    """Checks a shard and its docmap; reads the tokens once, in blocks. Safe from threads.
+def shard_at(dataset: Dataset, details: DetailsTable, source: str, number: int) -> Shard:
+    """Returns a shard's description; `details` are those of its source."""
+    table = dataset.shards(source)
+    return Shard(
+        dataset=dataset,
+        source=source,
+        number=number,
+        num_tokens=int(table.num_tokens[number]),
+        num_documents=int(table.num_documents[number]),
+        text_bytes=int(details.text_bytes[number]),
+        raw_sha256=table.raw_sha256[number],
+        stored_sha256=table.stored_sha256[number],
+        stored_bytes=int(table.stored_bytes[number]),
+        docmap_sha256=table.docmap_sha256[number],
+        docmap_logical_sha256=details.docmap_logical_sha256[number],
+    )
 
-    Args:
-        dataset: the version.
-        source: the shard's source.
-        number: its number.
-        docmap_logical: the row digest that its docmap must have.
-    """
-    findings = Findings(store=dataset.repository.store)
-    content = _check_tokens(findings, dataset, source, number)
-    docmap = _check_docmap(findings, dataset, source, number, docmap_logical)
-    if content is not None and docmap is not None and _appends_eos(dataset):
-        _check_eos(findings, dataset, source, number, content, docmap)
+
+def check_shard(findings: Findings, shard: Shard) -> Findings:
+    """Checks a shard and its docmap. Safe from threads, each with findings of its own."""
+    ends = _check_docmap(findings, shard)
+    if not _appends_eos(shard.dataset):
+        ends = None
+    content = _read_tokens(findings, shard, ends)
+    if content is not None:
+        _check_content(findings, shard, content, ends)
     return findings
 
 
-def _check_tokens(
-    findings: Findings, dataset: Dataset, source: str, number: int
-) -> _Content | None:
-    table = dataset.shards(source)
-    path = layout.tokens_path(table.stored_sha256[number])
-    raw, size = table.raw_sha256[number], int(table.stored_bytes[number])
+# -- docmap
+
+
+def _check_docmap(findings: Findings, shard: Shard) -> _Positions | None:
+    """Returns the position of each document's last token, None where the docmap is damaged."""
+    path = shard.docmap_path
+    data = findings.read(path, shard.docmap_sha256)
+    if data is None:
+        return None
+    with findings.attempt(path):
+        docmap = decode_table(data, DOCMAP, path=path)
+        expected: dict[str, tuple[object, object]] = {
+            "its number of rows": (shard.num_documents, docmap.num_rows),
+            "the digest of its rows": (shard.docmap_logical_sha256, rows_sha256(docmap)),
+            "the sum of its text_bytes": (shard.text_bytes, _sum(docmap, "text_bytes")),
+        }
+        for what, (stated, found) in expected.items():
+            findings.expect(path, what, expected=stated, found=found)
+        if wrong := wrong_ids(_some_rows(docmap, source=shard.source)):
+            findings.add(path, f"{wrong} rows have a doc_id that isn't the hash of their origin")
+        return _check_cover(findings, path, docmap, num_tokens=shard.num_tokens)
+    return None
+
+
+def _check_cover(
+    findings: Findings, path: str, docmap: pa.Table, *, num_tokens: int
+) -> _Positions | None:
+    starts = docmap.column("token_start").to_numpy()
+    counts = docmap.column("num_tokens").to_numpy()
+    ends: _Positions = np.cumsum(counts)
+    wrong = np.flatnonzero((counts < 0) | (starts != ends - counts))
+    if len(wrong):
+        row = int(wrong[0])
+        findings.add(path, f"row {row} starts at token {starts[row]}: a gap or an overlap")
+    covered = int(ends[-1]) if len(ends) else 0
+    findings.expect(path, "the tokens it covers", expected=num_tokens, found=covered)
+    return ends - 1 if covered == num_tokens and not len(wrong) else None
+
+
+def _some_rows(docmap: pa.Table, *, source: str) -> pa.Table:
+    """Returns up to _IDS_LOOKED_AT rows from all over a docmap, with their source."""
+    if docmap.num_rows > _IDS_LOOKED_AT:
+        docmap = docmap.take(np.linspace(0, docmap.num_rows - 1, _IDS_LOOKED_AT, dtype=np.int64))
+    column = pa.DictionaryArray.from_arrays(np.zeros(docmap.num_rows, np.int32), pa.array([source]))
+    return docmap.append_column("source", column)
+
+
+def _sum(table: pa.Table, column: str) -> int:
+    return int(table.column(column).to_numpy().sum())
+
+
+# -- tokens
+
+
+def _read_tokens(findings: Findings, shard: Shard, ends: _Positions | None) -> _Content | None:
+    """Returns what the tokens are, restored before if need be; None, with a problem: damaged."""
+    content, problem = _read_once(findings, shard, ends)
+    if problem and findings.restore(shard.tokens_path, shard.stored_sha256, problem=problem):
+        content, problem = _read_once(findings, shard, ends)
+        if problem:
+            findings.add(
+                shard.tokens_path, f"{problem}, although it was just fetched from the copy"
+            )
+    if content is not None:
+        findings.objects += 1
+        findings.num_bytes += shard.stored_bytes
+    return None if problem else content
+
+
+def _read_once(
+    findings: Findings, shard: Shard, ends: _Positions | None
+) -> tuple[_Content | None, str]:
+    """Returns what the tokens are, and what is wrong with their bytes, "" for nothing."""
+    where = f"(shard {shard.number} of {shard.source})"
     try:
-        with findings.store.open(path) as view:
-            findings.objects += 1
-            findings.num_bytes += view.size
-            if view.size != size:
-                findings.add(path, f"it has {view.size} bytes, {size} expected")
-                return None
-            content = _read_content(view, dataset)
+        with findings.store.open(shard.tokens_path) as view:
+            if view.size != shard.stored_bytes:
+                return None, f"it has {view.size} bytes, {shard.stored_bytes} expected {where}"
+            content = _read_content(view, shard.dataset, ends)
     except ObjectNotFoundError:
-        findings.add(path, f"it is missing (shard {number} of {source})")
-        return None
+        return None, f"it is missing {where}"
     except StoreError as error:
-        findings.add(path, f"it can't be read: {error}")
-        return None
-    _check_blocks(findings, dataset, source, number, content)
-    if content.sha256 != raw:
-        return None
-    itemsize = dataset.token_dtype.itemsize
-    findings.expect(path, "its size", expected=int(table.num_tokens[number]) * itemsize, found=size)
-    largest = dataset.manifest.tokenizer.max_id
-    if content.max_id > largest:
-        findings.add(path, f"it holds id {content.max_id}, the tokenizer's largest is {largest}")
-    return content
+        return None, f"it can't be read: {error} {where}"
+    if content.sha256 == shard.raw_sha256:
+        return content, ""
+    return content, (
+        f"SHA-256 {shard.raw_sha256} expected, {content.sha256} read; "
+        f"{_blocks_that_differ(findings, shard, content)} {where}"
+    )
 
 
-def _read_content(view: View, dataset: Dataset) -> _Content:
-    digest = hashlib.sha256()
-    checksums, ends, max_id, first = [], [], 0, 0
-    itemsize = dataset.token_dtype.itemsize
+def _read_content(view: View, dataset: Dataset, ends: _Positions | None) -> _Content:
+    digest, checksums = hashlib.sha256(), []
+    dtype, eos_id = dataset.token_dtype, dataset.eos_id
+    max_id = num_ends = num_closed = first = 0
+    masks = np.empty(BLOCK_BYTES // dtype.itemsize, dtype=bool)  # one for all blocks
     for block in _blocks(view):
         digest.update(block)
         checksums.append(block_checksum(block))
-        whole = block[: len(block) // itemsize * itemsize]
-        tokens: npt.NDArray[Any] = np.frombuffer(whole, dtype=dataset.token_dtype)
+        whole = block[: len(block) // dtype.itemsize * dtype.itemsize]
+        tokens: npt.NDArray[Any] = np.frombuffer(whole, dtype=dtype)
         max_id = max(max_id, int(tokens.max(initial=0)))
-        ends.append(np.flatnonzero(tokens == dataset.eos_id) + first)
+        if ends is not None:
+            is_end = np.equal(tokens, eos_id, out=masks[: len(tokens)])
+            num_ends += int(np.count_nonzero(is_end))
+            here = ends[slice(*np.searchsorted(ends, [first, first + len(tokens)]))] - first
+            num_closed += int(np.count_nonzero(is_end[here]))
         first += len(tokens)
-    eos_at = np.concatenate(ends) if ends else np.zeros(0, dtype=np.int64)
-    return _Content(sha256=digest.hexdigest(), checksums=checksums, max_id=max_id, eos_at=eos_at)
+    return _Content(
+        sha256=digest.hexdigest(),
+        checksums=checksums,
+        max_id=max_id,
+        num_ends=num_ends,
+        num_closed=num_closed,
+    )
 
 
 def _blocks(view: View) -> Iterator[memoryview]:
@@ -108,91 +231,42 @@ def _blocks(view: View) -> Iterator[memoryview]:
         yield buffer[:count]
 
 
-def _check_blocks(
-    findings: Findings, dataset: Dataset, source: str, number: int, content: _Content
+def _check_content(
+    findings: Findings, shard: Shard, content: _Content, ends: _Positions | None
 ) -> None:
-    table = dataset.shards(source)
-    path = layout.tokens_path(table.stored_sha256[number])
-    expected = dataset.block_checksums(source, number).tolist()
-    wrong = [i for i, (a, b) in enumerate(zip(expected, content.checksums, strict=False)) if a != b]
-    if content.sha256 != table.raw_sha256[number]:
-        where = f"blocks of 1 MiB that differ: {_shown(wrong)}" if wrong else "no block differs"
-        findings.add(
-            path,
-            f"SHA-256 {table.raw_sha256[number]} expected, {content.sha256} read; {where} "
-            f"(shard {number} of {source})",
-        )
-    elif wrong or len(expected) != len(content.checksums):
-        findings.add(path, f"the details table has other checksums for blocks {_shown(wrong)}")
-
-
-def _check_docmap(
-    findings: Findings, dataset: Dataset, source: str, number: int, docmap_logical: str
-) -> pa.Table | None:
-    table = dataset.shards(source)
-    sha256 = table.docmap_sha256[number]
-    path = layout.docmap_path(sha256)
-    data = findings.read_checked(path, sha256)
-    if data is None:
-        return None
+    path, dataset = shard.tokens_path, shard.dataset
+    size = shard.num_tokens * dataset.token_dtype.itemsize
+    findings.expect(path, "its size", expected=size, found=shard.stored_bytes)
     with findings.attempt(path):
-        docmap = decode_table(data, DOCMAP, path=path)
-        rows = int(table.num_documents[number])
-        findings.expect(path, "its number of rows", expected=rows, found=docmap.num_rows)
-        digest = rows_sha256(docmap)
-        findings.expect(path, "the digest of its rows", expected=docmap_logical, found=digest)
-        _check_cover(findings, path, docmap, int(table.num_tokens[number]))
-        findings.expect(
-            path,
-            "the sum of its text_bytes",
-            expected=int(dataset.details(source).text_bytes[number]),
-            found=int(docmap["text_bytes"].to_numpy().sum()),
-        )
-        if wrong := wrong_ids(_with_source(docmap, source)):
-            findings.add(path, f"{wrong} rows have a doc_id that isn't the hash of their origin")
-        return docmap
-    return None
-
-
-def _check_cover(findings: Findings, path: str, docmap: pa.Table, num_tokens: int) -> None:
-    starts = docmap.column("token_start").to_numpy()
-    counts = docmap.column("num_tokens").to_numpy()
-    ends = np.cumsum(counts)
-    wrong = np.flatnonzero((counts < 0) | (starts != ends - counts))
-    if len(wrong):
-        row = int(wrong[0])
-        findings.add(path, f"row {row} starts at token {starts[row]}: a gap or an overlap")
-    covered = int(ends[-1]) if len(ends) else 0
-    findings.expect(path, "the tokens it covers", expected=num_tokens, found=covered)
-
-
-def _check_eos(
-    findings: Findings,
-    dataset: Dataset,
-    source: str,
-    number: int,
-    content: _Content,
-    docmap: pa.Table,
-) -> None:
-    counts = docmap.column("num_tokens").to_numpy()
-    last = docmap.column("token_start").to_numpy() + counts - 1
-    if not np.array_equal(content.eos_at, last):
-        path = layout.tokens_path(dataset.shards(source).stored_sha256[number])
+        expected = dataset.block_checksums(shard.source, shard.number).tolist()
+        if wrong := _differing(expected, content.checksums):
+            findings.add(path, f"the details table has other checksums for blocks {_shown(wrong)}")
+    largest = dataset.manifest.tokenizer.max_id
+    if content.max_id > largest:
+        findings.add(path, f"it holds id {content.max_id}, the tokenizer's largest is {largest}")
+    if ends is not None and not content.num_ends == content.num_closed == len(ends):
         findings.add(
             path,
-            f"end-of-document token {dataset.eos_id} stands {len(content.eos_at)} times, it must "
-            f"close each of {len(last)} documents exactly once",
+            f"end-of-document token {dataset.eos_id} stands {content.num_ends} times, it must "
+            f"close each of {len(ends)} documents exactly once",
         )
+
+
+def _blocks_that_differ(findings: Findings, shard: Shard, content: _Content) -> str:
+    with findings.attempt(shard.tokens_path):
+        expected = shard.dataset.block_checksums(shard.source, shard.number).tolist()
+        wrong = _differing(expected, content.checksums)
+        return f"blocks of 1 MiB that differ: {_shown(wrong)}" if wrong else "no block differs"
+    return "which blocks differ can't be told"
+
+
+def _differing(expected: list[int], found: list[int]) -> list[int]:
+    return [i for i, (a, b) in enumerate(zip(expected, found, strict=False)) if a != b]
 
 
 def _appends_eos(dataset: Dataset) -> bool:
     tokenize = dataset.manifest.recipe.get("tokenize")
     return isinstance(tokenize, dict) and tokenize.get("append_eos") is True
-
-
-def _with_source(docmap: pa.Table, source: str) -> pa.Table:
-    column = pa.DictionaryArray.from_arrays(np.zeros(docmap.num_rows, np.int32), pa.array([source]))
-    return docmap.append_column("source", column)
 
 
 def _shown(blocks: list[int]) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -220,6 +221,46 @@ def test_verify_says_what_is_damaged(run: Run, dataset: Path) -> None:
     result = run("verify", dataset)
     assert result.code == 1
     assert shard.stem in result.err
+    assert re.search(r"Run `datapipe verify .*@1 --repair-from COPY`", result.err)
+
+
+def test_verify_repairs_from_a_copy(run: Run, dataset: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(dataset, tmp_path / "copy")
+    (shard,) = (dataset / "tokens").rglob("*.bin")
+    size = shard.stat().st_size
+    shard.write_bytes(b"")
+    result = run("verify", dataset, "--repair-from", copy, "-j", 1, "--json")
+    assert result.code == 0
+    repaired = result.json()["repaired"]
+    assert (repaired["objects"], repaired["bytes"]) == (1, size)
+    assert shard.stem in repaired["items"][0]["path"]
+    shard.unlink()
+    assert (
+        f"1 objects, {size:,} bytes repaired" in run("verify", dataset, "--repair-from", copy).out
+    )
+    shard.unlink()
+    shutil.rmtree(copy / "tokens")
+    result = run("verify", dataset, "--repair-from", copy)
+    assert result.code == 1
+    assert f"not repaired: {copy} doesn't have it" in result.out
+    assert run("verify", dataset, "--repair-from", dataset).code == 2
+
+
+def test_rebuild_says_whether_the_same_comes_out(run: Run, dataset: Path, raw: Path) -> None:
+    result = run("rebuild", dataset, "-j", 1, "-q")
+    assert result.code == 0
+    assert "version 1 (build, 1 inputs, 0.0 MB): identical" in result.out
+    moved = raw.parent.rename(raw.parent.with_name("elsewhere"))
+    missing = run("rebuild", dataset, "-j", 1, "-q")
+    assert missing.code == 2
+    assert "1 of 1 recorded inputs aren't where they were" in missing.err
+    found = run("rebuild", dataset, "--inputs", moved, "-j", 1, "-q", "--json")
+    assert (found.code, found.json()["verdict"]) == (0, "identical")
+    (moved / raw.name).write_text('{"text": "another"}\n')
+    changed = run("rebuild", dataset, "--inputs", moved, "-j", 1, "-q", "--json")
+    assert changed.code == 1
+    assert changed.json()["steps"][0]["difference"]["cause"] == "input"
+    assert "doesn't come out as recorded" in changed.err
 
 
 def test_read_gives_the_text_back(run: Run, dataset: Path) -> None:
