@@ -222,13 +222,10 @@ def _covers(pattern: Sequence[str], path: Sequence[str]) -> bool:
 
 
 def _inputs(entry: Input, files: Sequence[RecordedFile]) -> SourceInputs:
-    by_root: dict[Path | None, list[Path]] = {}
-    for file in files:
-        by_root.setdefault(file.root, []).append(file.path)
     listed = [
         replace(found, named=False)  # whatever its format is, it was let in then
-        for root, paths in by_root.items()
-        for found in list_inputs(paths, root=root)
+        for file in files
+        for found in list_inputs(file.path, root=file.root)  # singly: copies may be links now
     ]
     listed.sort(key=lambda found: found.relative)
     return SourceInputs(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -117,7 +116,7 @@ def _do_again(version: Dataset, options: RebuildOptions) -> Step:
 
 def _hash(sources: Sequence[SourceInputs], options: RebuildOptions) -> dict[str, str]:
     files = [file for source in sources for file, _ in source.files]
-    with closing(LocalExecutor(options.workers or available_cores())) as executor:
+    with LocalExecutor(options.workers or available_cores()) as executor:
         return hash_files(files, executor=executor, progress=options.progress)
 
 
