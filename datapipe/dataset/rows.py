@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +21,12 @@ from datapipe.dataset.hashing import ABSENT
 
 __all__ = ["encode_rows", "row_hashes", "rows_sha256"]
 
-_ROWS_AT_ONCE = 1 << 14
-_ABSENT = ABSENT.to_bytes(8, "little")
+_ROWS_AT_ONCE = 1 << 16
+_AS_SIGNED = ABSENT - (1 << 64)
 _NOTHING = pa.array([None], pa.large_binary())
 
 Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.int64]
 
 
@@ -72,11 +73,11 @@ class _Pieces:
 
     num_rows: int
     done: list[pa.Array | pa.Scalar] = field(default_factory=list)
-    fixed: list[Bytes] = field(default_factory=list)
+    fixed: list[Words | int] = field(default_factory=list)
 
-    def add_fixed(self, data: Bytes) -> None:
-        """Adds uint8 [rows, width]."""
-        self.fixed.append(data)
+    def add_words(self, words: Words | int) -> None:
+        """Adds uint64 [rows, width], or one word that is the same in all rows."""
+        self.fixed.append(words)
 
     def add_variable(self, data: pa.Array) -> None:
         """Adds a large_binary array without nulls."""
@@ -101,17 +102,13 @@ class _Pieces:
     def _close_fixed(self) -> None:
         if not self.fixed:
             return
-        width = sum(data.shape[1] for data in self.fixed)
-        bounds = np.arange(self.num_rows + 1, dtype=np.int64) * width
-        self.done.append(_binary(_side_by_side(self.fixed), bounds))
+        widths = [1 if isinstance(words, int) else words.shape[1] for words in self.fixed]
+        rows = np.empty((self.num_rows, sum(widths)), dtype="<u8")
+        for words, width, end in zip(self.fixed, widths, np.cumsum(widths).tolist(), strict=True):
+            rows[:, end - width : end] = words
+        bounds = np.arange(self.num_rows + 1, dtype=np.int64) * (8 * rows.shape[1])
+        self.done.append(_binary(rows, bounds))
         self.fixed.clear()
-
-
-def _side_by_side(columns: Sequence[Bytes]) -> npt.NDArray[Any]:
-    """Returns the columns of bytes as one, in words where they are whole: six times faster."""
-    if all(data.shape[1] % 8 == 0 for data in columns):
-        return np.concatenate([data.view("<u8") for data in columns], axis=1)
-    return np.concatenate(columns, axis=1)
 
 
 def _add_column(pieces: _Pieces, column: pa.ChunkedArray) -> None:
@@ -120,13 +117,13 @@ def _add_column(pieces: _Pieces, column: pa.ChunkedArray) -> None:
         if len(array.dictionary) < pieces.num_rows:
             return _add_names(pieces, array)
         array = array.cast(array.type.value_type)
-    if _is_text(array.type) or (_is_hash(array.type) and array.null_count):
+    if _is_text(array.type) or (_is_hash(array.type) and not _is_whole(array)):
         return _add_text(pieces, array)
-    data = _fixed(array)
+    words = _words(array)
     if array.null_count:
-        return _add_with_gaps(pieces, data, array)
-    pieces.add_fixed(_prefixes(np.full(len(data), data.shape[1], dtype=np.int64)))
-    pieces.add_fixed(data)
+        return _add_with_gaps(pieces, words, array)
+    pieces.add_words(8 * words.shape[1])
+    pieces.add_words(words)
 
 
 def _add_names(pieces: _Pieces, array: pa.DictionaryArray) -> None:
@@ -147,25 +144,21 @@ def _add_names(pieces: _Pieces, array: pa.DictionaryArray) -> None:
 def _add_text(pieces: _Pieces, array: pa.Array) -> None:
     values = array.cast(pa.large_binary())
     if values.null_count == len(values):
-        return pieces.add_constant(_ABSENT)
-    lengths = pc.binary_length(values).fill_null(ABSENT - (1 << 64)).to_numpy()
-    pieces.add_fixed(_prefixes(lengths))
-    pieces.add_variable(values.fill_null(b"") if values.null_count else values)
+        return pieces.add_constant(ABSENT.to_bytes(8, "little"))
+    lengths = pc.binary_length(values)
+    if values.null_count:
+        lengths, values = lengths.fill_null(_AS_SIGNED), values.fill_null(b"")
+    pieces.add_words(lengths.to_numpy().view("<u8").reshape(-1, 1))
+    pieces.add_variable(values)
 
 
-def _add_with_gaps(pieces: _Pieces, data: Bytes, array: pa.Array) -> None:
+def _add_with_gaps(pieces: _Pieces, words: Words, array: pa.Array) -> None:
     """Adds numbers where there are any, and only the mark of absence elsewhere."""
     valid = array.is_valid().to_numpy(zero_copy_only=False)
-    prefixes = _prefixes(np.where(valid, 8, ABSENT - (1 << 64)))
-    words = np.concatenate([prefixes.view("<u8"), data.view("<u8")], axis=1)
+    prefixes = np.where(valid, np.uint64(8), np.uint64(ABSENT))
     kept = np.stack([np.ones_like(valid), valid], axis=1)
     bounds = np.concatenate([[0], np.cumsum(np.where(valid, 16, 8))])
-    pieces.add_variable(_binary(words[kept], bounds))
-
-
-def _prefixes(lengths: Offsets) -> Bytes:
-    """Returns lengths as uint64 little-endian, uint8 [rows, 8]; -1 has the bits of ABSENT."""
-    return np.ascontiguousarray(lengths, dtype="<i8").view(np.uint8).reshape(-1, 8)
+    pieces.add_variable(_binary(np.stack([prefixes, words[:, 0]], axis=1)[kept], bounds))
 
 
 def _binary(data: npt.NDArray[Any], bounds: Offsets) -> pa.Array:
@@ -173,18 +166,19 @@ def _binary(data: npt.NDArray[Any], bounds: Offsets) -> pa.Array:
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
 
 
-def _fixed(array: pa.Array) -> Bytes:
-    """Returns values as uint8 [rows, width]; numbers as 8 little-endian bytes, nulls as any."""
+def _words(array: pa.Array) -> Words:
+    """Returns values as uint64 [rows, width / 8]; numbers as one word, nulls as any."""
     if _is_hash(array.type):
         width = array.type.byte_width
-        return _buffer(array, 1).reshape(-1, width)[array.offset : array.offset + len(array)]
+        rows = _buffer(array, 1).reshape(-1, width)[array.offset : array.offset + len(array)]
+        return rows.view("<u8")
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.int64())
     if array.null_count:
         array = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
     values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
     wide = {"f": "<f8", "u": "<u8"}.get(values.dtype.kind, "<i8")
-    return np.ascontiguousarray(values, dtype=wide).view(np.uint8).reshape(-1, 8)
+    return np.ascontiguousarray(values, dtype=wide).view("<u8").reshape(-1, 1)
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -205,6 +199,11 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _is_hash(kind: pa.DataType) -> bool:
     return bool(pa.types.is_fixed_size_binary(kind))
+
+
+def _is_whole(hashes: pa.Array) -> bool:
+    """Tells whether every row has a hash, in whole words."""
+    return not hashes.null_count and hashes.type.byte_width % 8 == 0
 
 
 def _offsets(array: pa.Array) -> Offsets:
