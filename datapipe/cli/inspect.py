@@ -8,7 +8,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, count, share
+from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, count, place, share
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.dataset import (
@@ -79,11 +79,12 @@ def verify(
             "--repair-from",
             metavar="COPY",
             help="Another copy of the dataset: what is damaged or missing is fetched from there.",
+            callback=place,
         ),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", "-j", min=1, help="Threads.", show_default="all cores"),
+        typer.Option("--workers", "-j", min=1, max=1024, help="Threads.", show_default="all cores"),
     ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet
+from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, place
 from datapipe.cli.output import Output
 from datapipe.cli.progress import progress
 from datapipe.dataset import open_dataset
+from datapipe.engine import MAX_WORKERS
 from datapipe.engine.rebuild import RebuildOptions, RebuildReport, Verdict, rebuild_dataset
 from datapipe.errors import FailedError
 
@@ -31,6 +32,7 @@ def rebuild(
             metavar="ROOT",
             help="Folder that holds the inputs now; nothing outside it is read.",
             show_default="where they were",
+            callback=place,
         ),
     ] = None,
     last_step: Annotated[
@@ -43,18 +45,29 @@ def rebuild(
         str | None,
         typer.Option(
             "--work",
-            help="Folder for the rebuilt copy, which is removed at the end.",
+            help="Local folder for the rebuilt copy, which is removed at the end.",
             show_default="the system's for temporary files",
+            callback=place,
         ),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", "-j", min=1, help="Processes.", show_default="all cores"),
+        typer.Option(
+            "--workers",
+            "-j",
+            min=1,
+            max=MAX_WORKERS,
+            help="Processes.",
+            show_default="all cores",
+        ),
     ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a version's recipe on its inputs again, and say whether the same comes out."""
+    """Run a version's recipe on its inputs again, and say whether the same comes out.
+
+    For example: datapipe rebuild dataset@release-1 --inputs /archive/raw
+    """
     opened = open_dataset(dataset)
     with progress(quiet=quiet) as listener:
         options = RebuildOptions(

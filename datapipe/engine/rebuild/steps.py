@@ -25,7 +25,7 @@ from datapipe.engine.rebuild.inputs import RecordedFile, find_files, group_files
 from datapipe.engine.rebuild.recipe import recorded_recipe
 from datapipe.engine.rebuild.report import Difference, RebuildReport, Step, Verdict
 from datapipe.engine.sources import SourceInputs, hash_files
-from datapipe.errors import FailedError
+from datapipe.errors import FailedError, UsageError
 from datapipe.observe import NO_PROGRESS, Progress
 from datapipe.recipe import Recipe
 from datapipe_tokenizers import load_files
@@ -58,6 +58,7 @@ def rebuild_dataset(version: Dataset, *, options: RebuildOptions) -> RebuildRepo
         options: how.
 
     Raises:
+        UsageError: `work` isn't a folder.
         RecipeError: a recipe names a stage that isn't known here.
         InputError: inputs aren't there.
         DamagedError: what a step stood on is damaged.
@@ -65,6 +66,8 @@ def rebuild_dataset(version: Dataset, *, options: RebuildOptions) -> RebuildRepo
         SpaceError: there is no space for the throw-away dataset.
     """
     started = time.monotonic()
+    if options.work is not None and not Path(options.work).is_dir():
+        raise UsageError(f"--work {options.work} isn't a local folder; nothing was rebuilt")
     steps: list[Step] = []
     for step in [version] if options.last_step else _steps(version):
         steps.append(_do_again(step, options))
