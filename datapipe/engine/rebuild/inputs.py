@@ -95,7 +95,8 @@ def find_files(
 
 
 def _absolute(folder: str) -> Path:
-    return Path(os.path.abspath(Path(folder).expanduser()))  # noqa: PTH100 - keeps links
+    # Links are kept, and a `~` that is nobody's home is a name like any other.
+    return Path(os.path.abspath(os.path.expanduser(folder)))  # noqa: PTH100, PTH111
 
 
 def _missing(files: Sequence[RecordedFile]) -> list[RecordedFile]:

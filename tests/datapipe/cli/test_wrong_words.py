@@ -57,6 +57,7 @@ _VALID = {
     "gc": ["{dataset}", "-q"],
     "hold": ["{dataset}", "1"],
     "verify": ["{dataset}", "-q"],
+    "rebuild": ["{dataset}", "-j", "1", "-q"],
     "read": ["{dataset}"],
     "lineage batch": ["{dataset}", "--run", "r", "--step", "1"],
     "lineage doc": ["{dataset}", "d1", "--run", "r"],
