@@ -5,7 +5,8 @@ nothing of how a format is read, what a stage decides, or who listens to its pro
 """
 
 from datapipe.engine.api import append, append_dataset, build, build_dataset, plan_build
-from datapipe.engine.building import MAX_WORKERS, BuildOptions, run_build
+from datapipe.engine.building import run_build
+from datapipe.engine.options import MAX_WORKERS, BuildOptions
 from datapipe.engine.report import BuildReport
 from datapipe.engine.request import Request
 from datapipe.engine.training_text import train_tokenizer

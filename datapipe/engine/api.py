@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from datapipe.dataset import Dataset, Repository, open_dataset
-from datapipe.engine.building import BuildOptions, run_build
+from datapipe.engine.building import run_build
+from datapipe.engine.options import BuildOptions
 from datapipe.engine.report import BuildReport
 from datapipe.engine.request import Request
 from datapipe.engine.sources import list_sources

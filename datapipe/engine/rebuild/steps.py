@@ -17,9 +17,10 @@ from typing import Any
 from datapipe.dataset import Dataset, Repository, layout
 from datapipe.dataset.log import read_entry
 from datapipe.dataset.objects import read_object, writing
-from datapipe.engine.building import BuildOptions, Recorded, run_build
+from datapipe.engine.building import run_build
 from datapipe.engine.executors import LocalExecutor
 from datapipe.engine.executors.local import available_cores
+from datapipe.engine.options import BuildOptions, Recorded
 from datapipe.engine.rebuild.compare import changed_environment, compare, other_bytes
 from datapipe.engine.rebuild.inputs import RecordedFile, find_files, group_files, recorded_files
 from datapipe.engine.rebuild.recipe import recorded_recipe

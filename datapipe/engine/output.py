@@ -1,0 +1,79 @@
+"""Where a build writes: a new dataset, or one that its version follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from datapipe.dataset import Dataset, LogEntry, Repository
+from datapipe.dataset.layout import WORK_PREFIX
+from datapipe.engine.request import check_text
+from datapipe.errors import TokenizerMismatchError, UsageError
+from datapipe_tokenizers import Tokenizer
+
+__all__ = ["Output", "find_output"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Output:
+    """The dataset that a build writes to."""
+
+    repository: Repository
+    parent: Dataset | None
+    """The version to follow."""
+    unreadable: LogEntry | None = None
+    """Of the newest version, where its manifest is lost: a build that comes to it writes it again.
+    """
+
+    @property
+    def newest_version(self) -> int:
+        """Its number; 0: there is none."""
+        newest = self.unreadable or self.parent
+        return newest.version if newest is not None else 0
+
+
+def find_output(out: str, tokenizer: Tokenizer, *, append: bool) -> Output:
+    """Returns what lies at `out`; writes nothing.
+
+    Raises:
+        UsageError: something else than a dataset lies there.
+        TokenizerMismatchError: a dataset of another tokenizer.
+    """
+    check_text(out, "out")
+    repository = Repository(out)
+    if "://" not in out and Path(out).is_file():
+        raise UsageError(
+            f"{out} is a file, and a dataset is a folder; nothing was written. Give --out a new or "
+            "empty folder"
+        )
+    if not repository.exists():
+        _check_free(repository)
+        return Output(repository=repository, parent=None)
+    unreadable = None if append else repository.unreadable()
+    parent = repository.before(unreadable) if unreadable else repository.latest()
+    if parent is not None:
+        _check_tokenizer(parent, tokenizer)
+    return Output(repository=repository, parent=parent, unreadable=unreadable)
+
+
+def _check_free(repository: Repository) -> None:
+    """Raises: UsageError: something else than a dataset is there already."""
+    found = (info.path for info in repository.store.list() if not info.path.startswith(WORK_PREFIX))
+    first = next(found, None)
+    if first is not None:
+        raise UsageError(
+            f"{repository.url} isn't empty and isn't a dataset: it holds {first}; nothing was "
+            "written there. Give --out a new or empty folder"
+        )
+
+
+def _check_tokenizer(parent: Dataset, tokenizer: Tokenizer) -> None:
+    recorded = parent.manifest.tokenizer
+    for what in ("vocabulary", "canary", "eos_id"):
+        theirs, mine = getattr(recorded, what), getattr(tokenizer, what)
+        if theirs != mine:
+            raise TokenizerMismatchError(
+                f"dataset {parent.url} was built with another tokenizer: its {what} is "
+                f"{theirs}, this one's {mine}; tokens of two tokenizers can't be mixed. Build "
+                "into another --out, or use the tokenizer that lies in the dataset"
+            )
