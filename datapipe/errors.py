@@ -10,6 +10,8 @@
     |- FailedError (RuntimeError)           the request was right, carrying it out failed: exit 1
     |  |- DatasetError                      a dataset can't be opened or written
     |  |  |- DamagedError                   bytes aren't what their digest says
+    |  |  |- RollbackError                  versions that were there are gone or others now
+    |  |  |- SignatureError                 a version isn't signed as it should be
     |  |  `- StoreUnfitError                the store doesn't keep a promise that is needed
     |  |- GuardError                        a guard of the recipe stopped the build before commit
     |  `- ConservationError                 documents in != kept + dropped + quarantined
@@ -42,6 +44,8 @@ __all__ = [
     "OrderError",
     "RecipeError",
     "ResumableError",
+    "RollbackError",
+    "SignatureError",
     "SpaceError",
     "StateError",
     "StoreUnfitError",
@@ -94,6 +98,14 @@ class DatasetError(FailedError):
 
 class DamagedError(DatasetError):
     """Stored bytes aren't what their digest says."""
+
+
+class RollbackError(DatasetError):
+    """Versions that this user saw before are gone, or others stand in their place."""
+
+
+class SignatureError(DatasetError):
+    """A version isn't signed with a key, or what is signed isn't this version."""
 
 
 class StoreUnfitError(DatasetError):

@@ -27,6 +27,8 @@ from datapipe.cli.messages import say
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.cli.signals import noted
+from datapipe.cli.signing import KeyToSign, private_key, sign_built
+from datapipe.dataset import Repository
 from datapipe.engine import (
     MAX_WORKERS,
     BuildOptions,
@@ -116,6 +118,7 @@ class _Shared:
         bool,
         typer.Option("--allow-damaged", help="Accept cut or damaged input files: exit 0, not 3."),
     ] = False
+    sign_key: KeyToSign = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be read.")] = False
     quiet: Quiet = False
     as_json: AsJson = False
@@ -211,6 +214,7 @@ def append(dataset: PlainDataset, inputs: Inputs, *, shared: _Shared) -> None:
 
 
 def _carry_out(make: Callable[[BuildOptions], BuildReport], shared: _Shared) -> None:
+    signer = None if shared.sign_key is None else private_key(shared.sign_key)
     nothing = "nothing was committed; run the same command again"
     with progress(quiet=shared.quiet) as listener, noted(nothing):
         report = make(shared.options(listener))
@@ -218,6 +222,8 @@ def _carry_out(make: Callable[[BuildOptions], BuildReport], shared: _Shared) -> 
     done = f"version {report.version} of {report.dataset} {verb}"
     with noted(done):
         _show(report, done, as_json=shared.as_json)
+        if signer is not None:
+            sign_built(Repository(report.dataset).open(report.version), signer)
 
 
 def _show_plan(request: Request, dataset: str | None, *, own: Sequence[str], as_json: bool) -> None:

@@ -11,10 +11,13 @@ from rich.console import Console
 from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, count, place, share
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
+from datapipe.cli.signing import KeyToCheck
 from datapipe.dataset import (
     Dataset,
     VerifyReport,
+    check_signature,
     open_dataset,
+    read_verifying_key,
     summarize,
     verify_reference,
 )
@@ -86,6 +89,7 @@ def verify(
         int | None,
         typer.Option("--workers", "-j", min=1, max=1024, help="Threads.", show_default="all cores"),
     ] = None,
+    key: KeyToCheck = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -93,15 +97,22 @@ def verify(
 
     For example: datapipe verify dataset@release-1 --sample 0.1
     """
+    verifier = None if key is None else read_verifying_key(key)
     with progress(quiet=quiet) as listener:
         opened, report = verify_reference(
-            dataset, repair_from=repair_from, sample=sample, progress=listener, workers=workers
+            dataset,
+            repair_from=repair_from,
+            sample=sample,
+            on_open=lambda version: verifier and check_signature(version, verifier),
+            progress=listener,
+            workers=workers,
         )
     data = {
         "dataset": opened.url,
         "version": opened.version,
         "objects": report.objects,
         "bytes": report.bytes,
+        "signed_with": None if verifier is None else verifier.key_id,
         "problems": list(report.problems),
         "repaired": {
             "objects": len(report.repaired),
@@ -122,6 +133,8 @@ def _draw_verified(console: Console, data: dict[str, Any], sample: float) -> Non
     if data["repaired"]["objects"]:
         repaired = data["repaired"]
         console.print(f"{repaired['objects']:,} objects, {repaired['bytes']:,} bytes repaired")
+    if data["signed_with"]:
+        console.print(f"signed with key {data['signed_with']}", markup=False)
     verdict = "damaged" if data["problems"] else "every digest is right"
     console.print(
         f"version {data['version']}: {data['objects']:,} objects, {data['bytes'] / 1e6:,.1f} MB "

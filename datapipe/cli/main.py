@@ -31,6 +31,8 @@ _HOMES = {
     "tag": "versions",
     "gc": "garbage",
     "hold": "garbage",
+    "key": "signing",
+    "sign": "signing",
     "verify": "inspect",
     "rebuild": "rebuild",
     "read": "inspect",

@@ -17,6 +17,17 @@ from datapipe.dataset.reader import Dataset, ShardTable
 from datapipe.dataset.repository import Repository, log_entries, open_dataset
 from datapipe.dataset.retired import retire_versions
 from datapipe.dataset.shards import ShardRecord, token_dtype
+from datapipe.dataset.signing import (
+    Signed,
+    SigningKey,
+    VerifyingKey,
+    check_signature,
+    list_signers,
+    read_signing_key,
+    read_verifying_key,
+    sign_version,
+    write_key_pair,
+)
 from datapipe.dataset.summary import summarize
 from datapipe.dataset.tags import Tag, delete_tag, list_tags, read_tag, set_tag
 from datapipe.dataset.transaction import Transaction, begin_transaction
@@ -35,6 +46,8 @@ __all__ = [
     "Repository",
     "ShardRecord",
     "ShardTable",
+    "Signed",
+    "SigningKey",
     "SourceCounts",
     "SourceSummary",
     "Swept",
@@ -42,10 +55,12 @@ __all__ = [
     "TokenizerRecord",
     "Transaction",
     "VerifyReport",
+    "VerifyingKey",
     "VersionDiff",
     "VersionDraft",
     "begin_transaction",
     "canonical_json",
+    "check_signature",
     "commit_version",
     "delete_tag",
     "diff_versions",
@@ -54,17 +69,22 @@ __all__ = [
     "hashed_tuple",
     "hold_version",
     "list_holds",
+    "list_signers",
     "list_tags",
     "log_entries",
     "open_dataset",
+    "read_signing_key",
     "read_tag",
     "remake_version",
+    "read_verifying_key",
     "retire_versions",
     "set_tag",
     "sha256_hex",
+    "sign_version",
     "summarize",
     "token_dtype",
     "verify_dataset",
     "verify_reference",
     "version_history",
+    "write_key_pair",
 ]

@@ -22,6 +22,7 @@ __all__ = [
     "LOG_PREFIX",
     "MANIFEST_PREFIX",
     "RETIRED_PATH",
+    "SIGNATURES_PREFIX",
     "TABLE_KINDS",
     "TAGS_PREFIX",
     "TOKENS_PREFIX",
@@ -34,6 +35,7 @@ __all__ = [
     "hold_path",
     "manifest_path",
     "object_path",
+    "signature_path",
     "tag_path",
     "tokenizer_path",
     "tokens_path",
@@ -55,6 +57,7 @@ WORK_PREFIX = "_work/"
 HOLDS_PREFIX = "_refs/holds/"
 RETIRED_PATH = "_refs/retired.json"
 TAGS_PREFIX = "_refs/tags/"
+SIGNATURES_PREFIX = "_signatures/"
 
 _ENTRY = re.compile(r"_log/(\d{20})\.json")
 
@@ -144,3 +147,8 @@ def tag_path(name: str) -> str:
 def hold_path(version: int) -> str:
     """Returns the path of the hold of a version."""
     return f"{HOLDS_PREFIX}{version:020d}.json"
+
+
+def signature_path(manifest: str, key_id: str) -> str:
+    """Returns the path of what the holder of a key signed of a version."""
+    return f"{SIGNATURES_PREFIX}{manifest}.{key_id}.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -72,6 +72,7 @@ def verify_reference(
     *,
     repair_from: str | None = None,
     sample: float = 1.0,
+    on_open: Callable[[Dataset], object] = lambda _: None,
     progress: Progress = NO_PROGRESS,
     workers: int | None = None,
 ) -> tuple[Dataset, VerifyReport]:
@@ -81,6 +82,7 @@ def verify_reference(
         ref: "URL" or "URL@VERSION".
         repair_from: URL of another copy of the dataset's objects, from which damaged and missing
             ones are restored; None: they are only named.
+        on_open: called with the version before it is verified; raises to refuse it.
         sample, progress, workers: as in `verify_dataset`.
 
     Raises:
@@ -92,6 +94,7 @@ def verify_reference(
     repository, version = find_repository(ref)
     origin = None if repair_from is None else Origin.at(repair_from, dataset=repository.url)
     dataset, repaired = _open(repository, version, origin=origin)
+    on_open(dataset)
     report = verify_dataset(
         dataset, sample=sample, origin=origin, progress=progress, workers=workers
     )

@@ -455,7 +455,9 @@ def test_every_command_has_help_and_stands_in_the_readme(name: str, command: Any
     assert all(getattr(option, "help", None) for option in command.params)
     readme = (ROOT / "README.md").read_text()
     *_, last = name.split()
-    assert re.search(rf"datapipe ([a-z|]+\|)?(lineage |tokenizer )?([a-z|]*\|)?{last}\b", readme)
+    assert re.search(
+        rf"datapipe ([a-z|]+\|)?(lineage |tokenizer |key )?([a-z|]*\|)?{last}\b", readme
+    )
 
 
 def test_every_command_that_prints_takes_json() -> None:
