@@ -18,6 +18,14 @@ settings.load_profile("project")
 _WORDS = ("the quick brown fox jumps over a lazy dog while seven wizards mix potions", "0123456789")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps what tests see of datasets out of the user's home, in subprocesses too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def tokenizer_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small byte-level BPE tokenizer whose EOS is <|endoftext|>."""

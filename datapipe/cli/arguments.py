@@ -11,6 +11,7 @@ import typer
 from datapipe.errors import UsageError
 
 __all__ = [
+    "AcceptRollback",
     "AsJson",
     "Author",
     "DatasetArgument",
@@ -124,6 +125,13 @@ Author = Annotated[
     typer.Option("--author", help="Who; stands in the log.", show_default="the user's name"),
 ]
 Reason = Annotated[str, typer.Option("--reason", "-m", help="Why; stands in the log.")]
+AcceptRollback = Annotated[
+    bool,
+    typer.Option(
+        "--accept-rollback",
+        help="What is there now is right, even if versions that you saw before are gone.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Really do what can't be undone.")]
 

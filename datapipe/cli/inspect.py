@@ -8,7 +8,15 @@ import msgspec
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, count, place, share
+from datapipe.cli.arguments import (
+    AcceptRollback,
+    AsJson,
+    DatasetArgument,
+    Quiet,
+    count,
+    place,
+    share,
+)
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.cli.signing import KeyToCheck
@@ -34,12 +42,14 @@ def register(app: typer.Typer) -> None:
     app.command()(read)
 
 
-def show(dataset: DatasetArgument, as_json: AsJson = False) -> None:
+def show(
+    dataset: DatasetArgument, accept_rollback: AcceptRollback = False, as_json: AsJson = False
+) -> None:
     """Show what a version holds: sources, tokens, counts, digests.
 
     For example: datapipe show dataset@3
     """
-    opened = open_dataset(dataset)
+    opened = open_dataset(dataset, accept_rollback=accept_rollback)
     data = summarize(opened)
 
     def draw(console: Console) -> None:
@@ -90,6 +100,7 @@ def verify(
         typer.Option("--workers", "-j", min=1, max=1024, help="Threads.", show_default="all cores"),
     ] = None,
     key: KeyToCheck = None,
+    accept_rollback: AcceptRollback = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -103,6 +114,7 @@ def verify(
             dataset,
             repair_from=repair_from,
             sample=sample,
+            accept_rollback=accept_rollback,
             on_open=lambda version: verifier and check_signature(version, verifier),
             progress=listener,
             workers=workers,
@@ -191,6 +203,7 @@ def read(
         str | None, typer.Option("--run", help="The run whose order --sample counts in.")
     ] = None,
     source: Annotated[str | None, typer.Option("--source", help="Only this source.")] = None,
+    accept_rollback: AcceptRollback = False,
     as_json: AsJson = False,
 ) -> None:
     """Print documents or samples as text, decoded from their tokens.
@@ -205,7 +218,7 @@ def read(
         raise UsageError("--sample counts in the order of a run; name it with --run")
     if run is not None and sample is None:
         raise UsageError("--run only says what --sample counts in; give --sample, or leave it out")
-    opened = open_dataset(dataset)
+    opened = open_dataset(dataset, accept_rollback=accept_rollback)
     if sample is not None and run is not None:
         found = [read_sample(opened, sample, run=run)]
     else:

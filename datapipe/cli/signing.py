@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from datapipe.cli.arguments import AsJson, DatasetArgument
+from datapipe.cli.arguments import AcceptRollback, AsJson, DatasetArgument
 from datapipe.cli.output import Output
 from datapipe.dataset import (
     Dataset,
@@ -87,11 +87,12 @@ def sign(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be signed.")
     ] = False,
+    accept_rollback: AcceptRollback = False,
     as_json: AsJson = False,
 ) -> None:
     """Sign a version: what it holds, and its place in the log."""
     signer = private_key(key)
-    opened = open_dataset(dataset)
+    opened = open_dataset(dataset, accept_rollback=accept_rollback)
     signed = sign_version(opened, signer, dry_run=dry_run)
     verb = "would be signed" if dry_run else "signed"
     text = (

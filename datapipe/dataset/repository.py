@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,6 +19,7 @@ from datapipe.dataset.objects import get_json, put_object, read_object, reading,
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.references import resolve
 from datapipe.dataset.retired import read_retired
+from datapipe.dataset.seen import SeenVersions
 from datapipe.dataset.shards import ShardRecord, Tokens, write_shard
 from datapipe.errors import DamagedError, DatasetError, UnknownReferenceError
 from tiering.checksums import Buffer
@@ -31,7 +33,11 @@ __all__ = [
     "log_entries",
     "open_dataset",
     "read_format",
+    "rollback_check",
 ]
+
+
+OpenCheck = Callable[[LogEntry, LogEntry | None], None]
 
 
 class FormatFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,13 +208,15 @@ class Repository:
             return None
         return self.open_entry(read_entry(self.store, entry.version - 1)[0])
 
-    def open(self, ref: str | int | None = None) -> Dataset:
+    def open(self, ref: str | int | None = None, *, check: OpenCheck | None = None) -> Dataset:
         """Returns a version: the newest (None), by number, tag, manifest digest or time.
 
         What it means is found out once; the dataset returned never changes.
 
         Args:
             ref: 3, "3", "v3", "a-tag", "4f2a9c", "2026-11-30", "2026-11-30T12:00" (UTC).
+            check: called with the newest entry and, where `ref` is given, the one it means, before
+                the version is read; raises what it doesn't like.
 
         Raises:
             UnknownReferenceError: there is no such version.
@@ -218,12 +226,16 @@ class Repository:
         if latest is None:
             raise _no_versions(self)
         if ref is None:
+            if check is not None:
+                check(latest[0], None)
             return self.open_entry(latest[0])
         entry = resolve(
             self._store, str(ref), latest=latest[0].version, entries=lambda: log_entries(self)
         )
         if entry.version != latest[0].version:
             self._refuse_retired(entry.version)
+        if check is not None:
+            check(latest[0], entry)
         return self.open_entry(entry)
 
     def _read_latest(self) -> tuple[LogEntry, bytes] | None:
@@ -258,15 +270,36 @@ class Repository:
         )
 
 
-def open_dataset(ref: str) -> Dataset:
+def open_dataset(ref: str, *, accept_rollback: bool = False) -> Dataset:
     """Opens "URL" or "URL@VERSION": a number, a tag, a time, or the digits of a manifest digest.
+
+    Args:
+        ref: what to open.
+        accept_rollback: the newest version may be older than the one that this user saw before,
+            or another one; from now on what is there counts as seen.
 
     Raises:
         UnknownReferenceError: no dataset or version is there.
+        RollbackError: versions that this user saw before are gone.
         DamagedError: the version's entry or manifest is missing or damaged.
     """
     repository, version = find_repository(ref)
-    return repository.open(version)
+    return repository.open(version, check=rollback_check(repository, accept=accept_rollback))
+
+
+def rollback_check(repository: Repository, *, accept: bool = False) -> OpenCheck:
+    """Returns what refuses a dataset that lost versions which this user saw; see `seen.py`."""
+
+    def check(latest: LogEntry, opened: LogEntry | None) -> None:
+        SeenVersions.of_user().check(
+            repository.url,
+            latest=latest,
+            opened=opened,
+            entry_at=lambda number: read_entry(repository.store, number)[0],
+            accept=accept,
+        )
+
+    return check
 
 
 def find_repository(ref: str) -> tuple[Repository, str | None]:

@@ -12,7 +12,12 @@ from datapipe.dataset import layout
 from datapipe.dataset.log import find_newest_number
 from datapipe.dataset.objects import to_repair
 from datapipe.dataset.reader import Dataset
-from datapipe.dataset.repository import Repository, find_repository
+from datapipe.dataset.repository import (
+    OpenCheck,
+    Repository,
+    find_repository,
+    rollback_check,
+)
 from datapipe.dataset.verify.chain import check_chain
 from datapipe.dataset.verify.origin import Origin
 from datapipe.dataset.verify.report import Findings, Repaired, VerifyReport
@@ -72,6 +77,7 @@ def verify_reference(
     *,
     repair_from: str | None = None,
     sample: float = 1.0,
+    accept_rollback: bool = False,
     on_open: Callable[[Dataset], object] = lambda _: None,
     progress: Progress = NO_PROGRESS,
     workers: int | None = None,
@@ -82,18 +88,21 @@ def verify_reference(
         ref: "URL" or "URL@VERSION".
         repair_from: URL of another copy of the dataset's objects, from which damaged and missing
             ones are restored; None: they are only named.
+        accept_rollback: as in `open_dataset`.
         on_open: called with the version before it is verified; raises to refuse it.
         sample, progress, workers: as in `verify_dataset`.
 
     Raises:
         UnknownReferenceError: no dataset or version is there, or no store is known for a URL.
         UsageError: the copy is the dataset itself.
+        RollbackError: versions that this user saw before are gone.
         DamagedError: what opening needs is damaged and wasn't restored.
         SpaceError, DatasetError: a restored object can't be written.
     """
     repository, version = find_repository(ref)
     origin = None if repair_from is None else Origin.at(repair_from, dataset=repository.url)
-    dataset, repaired = _open(repository, version, origin=origin)
+    check = rollback_check(repository, accept=accept_rollback)
+    dataset, repaired = _open(repository, version, origin=origin, check=check)
     on_open(dataset)
     report = verify_dataset(
         dataset, sample=sample, origin=origin, progress=progress, workers=workers
@@ -102,11 +111,11 @@ def verify_reference(
 
 
 def _open(
-    repository: Repository, version: str | None, *, origin: Origin | None
+    repository: Repository, version: str | None, *, origin: Origin | None, check: OpenCheck
 ) -> tuple[Dataset, list[Repaired]]:
     """Returns the version, and what had to be repaired to open it."""
     try:
-        return repository.open(version), []
+        return repository.open(version, check=check), []
     except UnknownReferenceError:
         check_log(repository)  # lost entries are no missing version
         raise
@@ -114,7 +123,7 @@ def _open(
         findings = Findings(store=repository.store, origin=origin)
         check_chain(findings, version=find_newest_number(repository.store))
     try:
-        return repository.open(version), findings.repaired
+        return repository.open(version, check=check), findings.repaired
     except DamagedError as error:
         problems = "; ".join(findings.problems) or str(error)
         raise DamagedError(
