@@ -36,6 +36,7 @@ _HOMES = {
     "verify": "inspect",
     "rebuild": "rebuild",
     "read": "inspect",
+    "export": "export",
     "lineage": "lineage",
     "tokenizer": "tokenizer",
 }
