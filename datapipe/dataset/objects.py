@@ -66,7 +66,7 @@ def put_object(
         for attempt in range(_ATTEMPTS):
             try:
                 return _put(store, path, data, since_seconds=since_seconds)
-            except (UndecidedError, ObjectNotFoundError):  # the latter: deleted in between
+            except (UndecidedError, ObjectNotFoundError):
                 if attempt == _ATTEMPTS - 1:
                     raise
 
@@ -74,7 +74,8 @@ def put_object(
 def _put(store: BlockingStore, path: str, data: Buffer, *, since_seconds: float | None) -> None:
     try:
         store.put(path, data)
-    except ObjectExistsError:
+    except (ObjectExistsError, UndecidedError):
+        # Not found: the request was lost, or it was deleted in between; then it is put again.
         try:
             found = store.head(path)
         except NotAFileError:

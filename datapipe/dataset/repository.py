@@ -58,16 +58,18 @@ class Repository:
 
     Args:
         url: a local path or a URL that `tiering.store.open_store` knows.
+        **options: of the store, see `tiering.store.open_store`; what environment and profile say
+            need not be given.
 
     Raises:
         UnknownReferenceError: no store is known for the URL.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, **options: Any) -> None:
         self._since_seconds: float | None = None
         self._is_known = False
         try:
-            self._store: BlockingStore = open_store(url).blocking()
+            self._store: BlockingStore = open_store(url, **options).blocking()
         except StoreURLError as error:
             raise UnknownReferenceError(str(error)) from error
 

@@ -3,6 +3,7 @@
 Owns builders of test data; no product code imports it.
 """
 
+from datapipe.testing.appending import append_often, start_appender
 from datapipe.testing.datasets import (
     commit_small,
     small_docmap,
@@ -16,6 +17,7 @@ from datapipe.testing.token_datasets import make_dataset, read_shard
 
 __all__ = [
     "Reading",
+    "append_often",
     "commit_small",
     "make_dataset",
     "read_all",
@@ -26,4 +28,5 @@ __all__ = [
     "small_quarantine",
     "small_tokenizer",
     "small_tokens",
+    "start_appender",
 ]

@@ -1,8 +1,9 @@
 """Any file system that fsspec knows, as the client of a store.
 
 Only S3 by s3fs has conditions that hold between processes. For the others creates and swaps are
-serialised inside this process and nowhere else, so they need `single_writer=True`: the promise
-that no other process writes there. Overwrites are as atomic as the file system makes them.
+serialised inside this process and nowhere else, so they need `single_writer=True`, or the place in
+DATAPIPE_SINGLE_WRITER: the promise that no other process writes there. Overwrites are as atomic as
+the file system makes them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import importlib
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime
@@ -24,6 +26,9 @@ from tiering.store.printable import printable_text, printable_url
 from tiering.store.protocol import Mode, ObjectInfo
 
 __all__ = ["FsspecClient", "is_known", "open_fsspec"]
+
+SINGLE_WRITER = "DATAPIPE_SINGLE_WRITER"
+"""Environment: URLs, separated by spaces, below which only one process writes at a time."""
 
 _PIECE_BYTES = 4 << 20
 _LISTED_AT_ONCE = 1000
@@ -52,7 +57,7 @@ def open_fsspec(address: str, options: Mapping[str, Any], *, transfer: Transfer)
         StoreURLError: the file system can't be made.
     """
     keywords = dict(options)
-    single_writer = bool(keywords.pop("single_writer", False))
+    single_writer = bool(keywords.pop("single_writer", _is_promised(address, os.environ)))
     try:
         core = importlib.import_module("fsspec.core")
         files, root = core.url_to_fs(address, **keywords)
@@ -67,6 +72,13 @@ def open_fsspec(address: str, options: Mapping[str, Any], *, transfer: Transfer)
         f"the store {printable_url(address)} can't be opened: {problem}; nothing was read or "
         "written; check the URL and the options, and which package it needs"
     )
+
+
+def _is_promised(address: str, environment: Mapping[str, str]) -> bool:
+    """Returns whether an address is one of those in DATAPIPE_SINGLE_WRITER, or below one."""
+    named = environment.get(SINGLE_WRITER, "").split()
+    places = [printable_url(place).rstrip("/") for place in named]
+    return any(f"{printable_url(address)}/".startswith(f"{place}/") for place in places)
 
 
 class FsspecClient:
@@ -115,8 +127,9 @@ class FsspecClient:
         if not self._single_writer:
             raise StoreError(
                 f"{self._url} can't create or swap an object without a race between processes; "
-                f"{path} wasn't written; open it with single_writer=True if no other process "
-                "writes there, or use another store",
+                f"{path} wasn't written; if no other process writes there, promise it by "
+                f"{SINGLE_WRITER}={self._url} in the environment or single_writer=True, else use "
+                "another store",
                 path=path,
             )
         return await asyncio.to_thread(self._alone, path, data, match)

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
 from datapipe.dataset import Dataset, Repository, log_entries, verify_dataset
+from datapipe.testing import commit_small, small_draft, start_appender
+from tiering.testing import S3Server
 
-APPENDER = """
-import sys
-from datapipe.dataset import Repository
-from datapipe.testing import commit_small, small_draft
-url, name, count = sys.argv[1:]
-repo = Repository(url)
-for number in range(int(count)):
-    file = f"{name}-{number}.jsonl"
-    draft = small_draft(
-        repo, {"web": [[2, 3]], name: [[4]]}, parent=repo.open(), operation="append", file=file,
-        seed=1000 * int(name[1:]) + number,
-    )
-    commit_small(repo, draft, author=name, transaction=f"{name}-{number}")
-"""
+
+def append_from_many(first: Dataset, *, processes: int, appends: int) -> None:
+    """Appends from many processes at once, and checks that nothing of it is lost."""
+    url, total = first.url, processes * appends
+    names = [f"p{number}" for number in range(processes)]
+    running = [start_appender(url, name, appends) for name in names]
+    assert [process.wait() for process in running] == [0] * processes
+    entries = log_entries(Repository(url))
+    assert [entry.version for entry in entries] == list(range(1, total + 2))
+    committed = {entry.transaction for entry in entries[1:]}
+    assert committed == {f"{n}-{k}" for n in names for k in range(appends)}
+    latest = Repository(url).open()
+    assert latest.manifest.totals.kept == first.manifest.totals.kept + 3 * total
+    files = latest.inputs()["file"].to_pylist()
+    assert {f"{n}-{k}.jsonl" for n in names for k in range(appends)} <= set(files)
+    shards = latest.shards("web")
+    assert len(shards) == len(first.shards("web")) + total
+    assert len(set(shards.docmap_sha256)) == len(shards)
+    assert verify_dataset(latest).problems == []
+    assert list(latest.repository.store.list("_transactions/")) == []
 
 
 @pytest.mark.parametrize(
@@ -34,19 +41,22 @@ for number in range(int(count)):
 def test_every_append_of_many_processes_is_a_version(
     dataset: Dataset, processes: int, appends: int
 ) -> None:
-    url, total = dataset.url, processes * appends
-    names = [f"p{number}" for number in range(processes)]
-    command = [sys.executable, "-c", APPENDER, url]
-    running = [subprocess.Popen([*command, name, str(appends)]) for name in names]
-    assert [process.wait() for process in running] == [0] * processes
-    entries = log_entries(Repository(url))
-    assert [entry.version for entry in entries] == list(range(1, total + 2))
-    latest = Repository(url).open()
-    assert latest.manifest.totals.kept == 4 + 3 * total
-    files = latest.inputs()["file"].to_pylist()
-    assert {f"{n}-{k}.jsonl" for n in names for k in range(appends)} <= set(files)
-    shards = latest.shards("web")
-    assert len(shards) == 2 + total
-    assert len(set(shards.docmap_sha256)) == 2 + total
-    assert verify_dataset(latest).problems == []
-    assert list((Path(url) / "_transactions").glob("*")) == []
+    append_from_many(dataset, processes=processes, appends=appends)
+    assert list((Path(dataset.url) / "_transactions").glob("*")) == []
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize(
+    ("processes", "appends"),
+    [(3, 2), pytest.param(8, 20, marks=pytest.mark.slow)],
+    ids=["3x2", "8x20"],
+)
+def test_every_append_to_s3_is_a_version(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, processes: int, appends: int
+) -> None:
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+    repository = Repository(f"s3://bucket/{uuid.uuid4().hex}")
+    repository.create()
+    commit_small(repository, small_draft(repository, {"web": [[3, 4], [5]], "books": [[9]]}))
+    append_from_many(repository.open(), processes=processes, appends=appends)
