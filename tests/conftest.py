@@ -9,7 +9,14 @@ from hypothesis import settings
 
 from datapipe_tokenizers import train_bpe
 from tiering.store import open_store
-from tiering.testing import S3Server, find_weed, seaweed_server
+from tiering.testing import (
+    AzureServer,
+    S3Server,
+    azurite_server,
+    find_azurite,
+    find_weed,
+    seaweed_server,
+)
 
 # No deadlines: machines are shared and noisy. The gate tries the same examples every time.
 settings.register_profile("project", deadline=None, derandomize="CI" in os.environ)
@@ -51,4 +58,14 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with seaweed_server(tmp_path_factory.mktemp("weed")) as server:
         for bucket in ("bucket", "anonymous"):  # the first write to a bucket takes seconds
             open_store(f"s3://{bucket}", **server.options()).blocking().put("first", b"")
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
+    """A running Azurite with a container."""
+    if find_azurite() is None:
+        pytest.skip("azurite isn't on PATH nor below AZURITE_HOME; npm install azurite")
+    pytest.importorskip("obstore", reason="obstore isn't installed")
+    with azurite_server(tmp_path_factory.mktemp("azurite")) as server:
         yield server

@@ -30,7 +30,8 @@ _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
 _TRANSPORT = re.compile(r"\bkind: (Connect|Timeout|Interrupted|Request|Decode|Unknown)\b")
 _CONFLICTS = ("ConditionalRequestConflict", "OperationAborted")
 """S3's 409: not carried out, for another one is under way. Azure's 409 says that it exists."""
-_RANGE_ERRORS = ("StartTooLarge", "range starting at")
+_RANGE_ERRORS = ("StartTooLarge", "range starting at", '"bytes 0--1/0"')
+"""The last is Azurite's answer to a range of an empty object."""
 _NO_CREDENTIALS = ("credential", "169.254.169.254", "metadata.google.internal")
 
 _BY_TRANSPORT = {
@@ -228,9 +229,14 @@ def _info(meta: Mapping[str, Any], path: str) -> ObjectInfo:
     return ObjectInfo(
         path=path,
         size=int(meta["size"]),
-        etag=str(meta["e_tag"] or meta["version"] or ""),
+        etag=_same_everywhere(str(meta["e_tag"] or meta["version"] or "")),
         modified_seconds=meta["last_modified"].timestamp(),
     )
+
+
+def _same_everywhere(etag: str) -> str:
+    """Returns an etag as headers have it: Azure's listings leave its quotes out."""
+    return f'"{etag}"' if etag.startswith("0x") else etag
 
 
 async def _pieces(stream: AsyncIterator[Buffer]) -> AsyncIterator[Buffer]:

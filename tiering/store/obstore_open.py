@@ -28,7 +28,7 @@ def open_cloud(address: str, options: Mapping[str, Any], *, transfer: Transfer) 
     settings, extra = dict(options), dict[str, Any]()
     if urlsplit(address).scheme in ("s3", "s3a"):
         settings, extra = s3_settings(options, os.environ)
-    endpoint = str(settings.get("endpoint", ""))
+    endpoint = str(settings.get("endpoint") or settings.get("base_url") or "")  # gs:// says so
     allow_http = endpoint.startswith("http://")
 
     def make(reads: bool) -> Any:

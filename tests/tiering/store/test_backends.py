@@ -9,7 +9,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from tiering.store import Store, open_store
-from tiering.testing import S3Server, StoreConformance, has_moto, moto_server
+from tiering.testing import (
+    AzureServer,
+    S3Server,
+    StoreConformance,
+    has_moto,
+    moto_server,
+)
 
 
 class TestMemory(StoreConformance):
@@ -44,6 +50,12 @@ class TestMoto(StoreConformance):
     @pytest.fixture
     def store(self, moto: S3Server) -> Store:
         return open_store(f"s3://bucket/{uuid.uuid4().hex}", **moto.options())
+
+
+class TestAzurite(StoreConformance):
+    @pytest.fixture
+    def store(self, azurite: AzureServer) -> Store:
+        return open_store(f"az://{azurite.container}/{uuid.uuid4().hex}", **azurite.options())
 
 
 class TestFsspecMemory(StoreConformance):

@@ -46,6 +46,22 @@ def test_only_the_clouds_are_trusted_to_list_in_order(endpoint: str, ordered: bo
     assert open_cloud("s3://bucket", options, transfer=Transfer()).lists_in_order is ordered
 
 
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("az://box", {"account_name": "lab", "endpoint": "http://127.0.0.1:1/lab"}),
+        ("gs://bucket", {"base_url": "http://127.0.0.1:1", "skip_signature": True}),
+    ],
+    ids=["az", "gs"],
+)
+def test_servers_of_other_makers_are_reached_without_tls(
+    url: str, options: Mapping[str, Any]
+) -> None:
+    client = open_cloud(url, options, transfer=Transfer())
+    assert not client.lists_in_order
+    assert client._reader.client_options["allow_http"] in (True, "true")
+
+
 def test_slow_downloads_and_uploads_have_no_total_limit() -> None:
     for reads in (True, False):
         options = client_options(Transfer(), allow_http=False, reads=reads)
