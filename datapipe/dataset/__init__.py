@@ -14,7 +14,7 @@ from datapipe.dataset.keep import Hold, drop_hold, hold_version, list_holds
 from datapipe.dataset.log import LogEntry
 from datapipe.dataset.manifest import ConservationRow, Manifest, SourceSummary
 from datapipe.dataset.reader import Dataset, ShardTable
-from datapipe.dataset.repository import Repository, log_entries, open_dataset
+from datapipe.dataset.repository import Repository, log_entries, open_dataset, rollback_check
 from datapipe.dataset.retired import retire_versions
 from datapipe.dataset.shards import ShardRecord, token_dtype
 from datapipe.dataset.signing import (
@@ -78,6 +78,7 @@ __all__ = [
     "remake_version",
     "read_verifying_key",
     "retire_versions",
+    "rollback_check",
     "set_tag",
     "sha256_hex",
     "sign_version",

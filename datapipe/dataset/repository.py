@@ -181,13 +181,18 @@ class Repository:
 
     # -- versions
 
-    def latest(self) -> Dataset | None:
+    def latest(self, *, check: OpenCheck | None = None) -> Dataset | None:
         """Returns the newest version, None where there is none.
+
+        Args:
+            check: as for `open`.
 
         Raises:
             DamagedError: its entry or manifest is missing or damaged.
         """
         found = self._read_latest()
+        if found is not None and check is not None:
+            check(found[0], None)
         return self.open_entry(found[0]) if found else None
 
     def unreadable(self) -> LogEntry | None:

@@ -104,9 +104,10 @@ class SeenVersions:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with _locked(self._path.with_name("seen.lock")):
                 datasets = self._read()
-                known = datasets.pop(key, now)
-                datasets[key] = now if replace or known.version < now.version else known
-                _write(self._path, dict(list(datasets.items())[-_MOST:]))
+                known = datasets.pop(key, None)
+                if known is None or replace or known.version < now.version:
+                    datasets[key] = now
+                    _write(self._path, dict(list(datasets.items())[-_MOST:]))
         except OSError as error:
             warnings.warn(
                 f"{self._path} can't be written ({error.strerror}): versions that vanish from a "

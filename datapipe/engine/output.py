@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from datapipe.dataset import Dataset, LogEntry, Repository
+from datapipe.dataset import Dataset, LogEntry, Repository, rollback_check
 from datapipe.dataset.layout import WORK_PREFIX
 from datapipe.engine.request import check_text
 from datapipe.errors import TokenizerMismatchError, UsageError
@@ -50,7 +50,8 @@ def find_output(out: str, tokenizer: Tokenizer, *, append: bool) -> Output:
         _check_free(repository)
         return Output(repository=repository, parent=None)
     unreadable = None if append else repository.unreadable()
-    parent = repository.before(unreadable) if unreadable else repository.latest()
+    check = rollback_check(repository)
+    parent = repository.before(unreadable) if unreadable else repository.latest(check=check)
     if parent is not None:
         _check_tokenizer(parent, tokenizer)
     return Output(repository=repository, parent=parent, unreadable=unreadable)

@@ -4,17 +4,36 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from datapipe.dataset import open_dataset
 from datapipe.testing import make_dataset
 
 
-def test_a_rollback_is_accepted_once_by_hand(command: Callable[..., Any], tmp_path: Path) -> None:
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A dataset that lost its second version after it was opened."""
     url = str(tmp_path / "ds")
     make_dataset(url, {"web": [[[3, 4, 0]]]})
     make_dataset(url, {"web": [[[5, 0]]]})
     assert open_dataset(url).version == 2
     (tmp_path / "ds/_log" / f"{2:020d}.json").unlink()
     (tmp_path / "ds/_log/HINT").write_text("1")
+    return url
+
+
+def test_nothing_is_built_upon_what_was_rolled_back(
+    command: Callable[..., Any], url: str, tokenizer_path: Path, tmp_path: Path
+) -> None:
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"text": "more"}\n')
+    for words in (["append", url, more], ["build", more, "-t", tokenizer_path, "-o", url]):
+        refused = command(*words, "-q")
+        assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
+        assert "but version 2 was there" in refused.err
+
+
+def test_a_rollback_is_accepted_once_by_hand(command: Callable[..., Any], url: str) -> None:
     for words in (["show"], ["verify", "-q"], ["read"]):
         refused = command(*words, url)
         assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
