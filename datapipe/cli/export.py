@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AcceptRollback, AsJson, DatasetArgument, Quiet
+from datapipe.cli.arguments import AcceptRollback, AsJson, DatasetArgument, DryRun, Quiet
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
+from datapipe.cli.signals import noted
 from datapipe.dataset import open_dataset
 from datapipe.dataset.foreign import export_megatron
+from datapipe.errors import UsageError
 
 __all__ = ["register"]
 
@@ -25,6 +26,15 @@ class Layout(StrEnum):
     MEGATRON = "megatron"
 
 
+def _local_folder(given: str) -> str:
+    if not given.strip() or "://" in given:
+        raise UsageError(
+            f"{given!r} is no folder of this machine; nothing was exported; give a path such as "
+            "exports/dataset-3, and copy it to where it is needed"
+        )
+    return given
+
+
 def register(app: typer.Typer) -> None:
     """Adds the command."""
     app.command()(export)
@@ -33,7 +43,12 @@ def register(app: typer.Typer) -> None:
 def export(
     dataset: DatasetArgument,
     to: Annotated[Layout, typer.Option("--to", help="Whose layout: megatron (.bin, .idx).")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write, on this machine.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out", "-o", help="The folder to write, on this machine.", callback=_local_folder
+        ),
+    ],
     source: Annotated[
         list[str] | None, typer.Option("--source", help="Only this source; repeatable.")
     ] = None,
@@ -41,16 +56,18 @@ def export(
         bool,
         typer.Option("--copy", help="Copy the tokens, one file a source; else shards are linked."),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be written.")
-    ] = False,
+    dry_run: DryRun = False,
     accept_rollback: AcceptRollback = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a version readable by another program, without copying its tokens."""
+    """Make a version readable by another program, without copying its tokens.
+
+    For example: datapipe export dataset@3 --to megatron --out megatron/dataset-3
+    """
     opened = open_dataset(dataset, accept_rollback=accept_rollback)
-    with progress(quiet=quiet) as listener:
+    what = "what was exported is whole; run the same command again for the rest"
+    with progress(quiet=quiet) as listener, noted(what):
         made = export_megatron(
             opened, out, sources=source or (), copy=copy, dry_run=dry_run, progress=listener
         )
@@ -72,4 +89,5 @@ def export(
         verb = "would be written" if dry_run else "written"
         console.print(f"{made.written:,} files {verb}, {made.existing:,} were there already")
 
-    Output(as_json=as_json).result(data, draw)
+    done = "" if dry_run else f"version {opened.version} was exported to {out}"
+    Output(as_json=as_json).result(data, draw, done=done)

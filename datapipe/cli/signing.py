@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from datapipe.cli.arguments import AcceptRollback, AsJson, DatasetArgument
+from datapipe.cli.arguments import AcceptRollback, AsJson, DatasetArgument, DryRun, file_name
 from datapipe.cli.output import Output
 from datapipe.dataset import (
     Dataset,
@@ -26,11 +26,15 @@ __all__ = ["KeyToCheck", "KeyToSign", "private_key", "register", "sign_built"]
 
 KeyToCheck = Annotated[
     Path | None,
-    typer.Option("--key", help="A public key (PEM): the version must be signed with it."),
+    typer.Option(
+        "--key", help="A public key (PEM): the version must be signed with it.", callback=file_name
+    ),
 ]
 KeyToSign = Annotated[
     Path | None,
-    typer.Option("--sign-key", help="A private key (PEM) to sign the new version with."),
+    typer.Option(
+        "--sign-key", help="A private key (PEM) to sign the new version with.", callback=file_name
+    ),
 ]
 
 
@@ -67,10 +71,16 @@ def _group() -> None:
 
 
 def new(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="The private key to write.")],
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The private key to write.", callback=file_name),
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Make an Ed25519 key: the private one in FILE (mode 0600), the public one in FILE.pub."""
+    """Make an Ed25519 key: the private one in FILE (mode 0600), the public one in FILE.pub.
+
+    For example: datapipe key new team
+    """
     key_id = write_key_pair(path).public.key_id
     text = (
         f"wrote {path}: the private key; keep it secret, whoever has it signs in your name\n"
@@ -78,19 +88,25 @@ def new(
         f"key id {key_id}"
     )
     data = {"private": str(path), "public": f"{path}.pub", "key_id": key_id}
-    Output(as_json=as_json).result(data, lambda console: console.print(text, markup=False))
+    done = f"the key is in {path}"
+    Output(as_json=as_json).result(
+        data, lambda console: console.print(text, markup=False), done=done
+    )
 
 
 def sign(
     dataset: DatasetArgument,
-    key: Annotated[Path, typer.Option("--key", help="Your private key (PEM, Ed25519).")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be signed.")
-    ] = False,
+    key: Annotated[
+        Path, typer.Option("--key", help="Your private key (PEM, Ed25519).", callback=file_name)
+    ],
+    dry_run: DryRun = False,
     accept_rollback: AcceptRollback = False,
     as_json: AsJson = False,
 ) -> None:
-    """Sign a version: what it holds, and its place in the log."""
+    """Sign a version: what it holds, and its place in the log.
+
+    For example: datapipe sign dataset@3 --key team; then: datapipe verify dataset@3 --key team.pub
+    """
     signer = private_key(key)
     opened = open_dataset(dataset, accept_rollback=accept_rollback)
     signed = sign_version(opened, signer, dry_run=dry_run)
@@ -100,4 +116,7 @@ def sign(
         f"key {signed.key_id}\nmanifest {signed.manifest}\n{signed.path}"
     )
     data = {"dataset": opened.url, **msgspec.to_builtins(signed), "dry_run": dry_run}
-    Output(as_json=as_json).result(data, lambda console: console.print(text, markup=False))
+    done = "" if dry_run else f"version {signed.version} is signed"
+    Output(as_json=as_json).result(
+        data, lambda console: console.print(text, markup=False), done=done
+    )

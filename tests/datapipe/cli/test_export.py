@@ -36,6 +36,7 @@ def test_export_says_what_it_wrote(command: Command, streamed: Dataset, tmp_path
     [
         (["{ds}", "--to", "numpy", "-o", "{tmp}/x"], 2, "Invalid value"),
         (["{ds}", "--to", "megatron"], 2, "Missing option"),
+        (["{ds}", "--to", "megatron", "-o", "s3://b/x"], 2, "is no folder of this machine"),
         (["{tmp}/no", "--to", "megatron", "-o", "{tmp}/x"], 2, "no dataset at"),
         (["{ds}@9", "--to", "megatron", "-o", "{tmp}/x"], 2, "version"),
         (["{ds}", "--to", "megatron", "-o", "{tmp}/x", "--source", "z"], 2, "no source 'z'"),
