@@ -221,9 +221,12 @@ def _carry_out(make: Callable[[BuildOptions], BuildReport], shared: _Shared) -> 
     verb = "was committed" if report.created else "is there as before"
     done = f"version {report.version} of {report.dataset} {verb}"
     with noted(done):
+        if signer is not None:  # before `_show`, which ends the command where input was damaged
+            signed = sign_built(Repository(report.dataset).open(report.version), signer)
+            done = f"{done} and signed with key {signed.key_id}"
+            if not shared.quiet:
+                say(done)
         _show(report, done, as_json=shared.as_json)
-        if signer is not None:
-            sign_built(Repository(report.dataset).open(report.version), signer)
 
 
 def _show_plan(request: Request, dataset: str | None, *, own: Sequence[str], as_json: bool) -> None:

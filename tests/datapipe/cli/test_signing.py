@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -122,6 +123,17 @@ def test_builds_and_appends_are_signed(
         assert checked.json()["version"] == version
     missing = command("append", out, tmp_path / "a.jsonl", "--sign-key", tmp_path / "no")
     one_line(missing, 2, "no can't be read")
+
+
+def test_what_was_made_of_damaged_input_is_signed_too(
+    command: Command, key: Path, tokenizer_path: Path, tmp_path: Path
+) -> None:
+    whole = gzip.compress(b'{"text": "the fox"}\n' * 5_000 + b'{"text": "at last"}\n')
+    (tmp_path / "cut.jsonl.gz").write_bytes(whole[:-20])
+    build = ("build", tmp_path / "cut.jsonl.gz", "-t", tokenizer_path, "-o", tmp_path / "ds")
+    made = command(*build, "-j", 1, "--max-dropped", 1, "--sign-key", key)
+    assert (made.code, "was committed and signed with key" in made.err) == (3, True), made.err
+    assert command("verify", tmp_path / "ds", "--key", f"{key}.pub", "-q").code == 0
 
 
 def test_a_build_that_cant_be_signed_is_there(
