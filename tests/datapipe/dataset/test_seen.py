@@ -238,7 +238,7 @@ def test_a_lock_that_is_held_doesnt_stop_anybody(state: Path) -> None:
 
 
 def test_only_so_many_datasets_are_remembered(state: Path) -> None:
-    names = [f"{number:032x}" for number in range(1003)]
+    names = [f"{number:032x}" for number in range(503)]
     datasets = {
         f"{name} place": {"version": 1, "entry_sha256": entry_of(1, name=name).entry_sha256}
         for name in names
