@@ -6,13 +6,15 @@ import uuid
 
 import pytest
 
-from datapipe.dataset import Repository, log_entries, sign_version, verify_dataset
+from datapipe.dataset import Repository, log_entries, open_dataset, sign_version, verify_dataset
 from datapipe.dataset.signing import SigningKey, check_signature
 from datapipe.testing import commit_small, small_draft
 from tiering.testing import AzureServer
 
 
-def test_versions_are_committed_tagged_and_signed(azurite: AzureServer) -> None:
+def test_versions_are_committed_and_signed(
+    azurite: AzureServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("cryptography", reason="cryptography isn't installed")
     url = f"az://{azurite.container}/{uuid.uuid4().hex}"
     repository = Repository(url, **azurite.options())
@@ -33,3 +35,6 @@ def test_versions_are_committed_tagged_and_signed(azurite: AzureServer) -> None:
     assert verify_dataset(repository.open()).problems == []
     assert sign_version(repository.open(2), key).created
     assert check_signature(repository.open(2), key.public).version == 2
+    for name, value in azurite.environment().items():
+        monkeypatch.setenv(name, value)
+    assert open_dataset(url).version == 3

@@ -16,6 +16,12 @@ from tiering.store.s3_settings import s3_settings
 
 __all__ = ["open_cloud", "open_memory"]
 
+_ENDPOINTS = {
+    "az": (("endpoint",), ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")),
+    "gs": (("base_url",), ("GOOGLE_BASE_URL",)),
+}
+"""Scheme -> the options and the variables that name other servers than the cloud's own."""
+
 _MEMORY: dict[str, tuple[int, Any]] = {}
 
 
@@ -28,7 +34,7 @@ def open_cloud(address: str, options: Mapping[str, Any], *, transfer: Transfer) 
     settings, extra = dict(options), dict[str, Any]()
     if urlsplit(address).scheme in ("s3", "s3a"):
         settings, extra = s3_settings(options, os.environ)
-    endpoint = str(settings.get("endpoint") or settings.get("base_url") or "")  # gs:// says so
+    endpoint = _endpoint(urlsplit(address).scheme, settings, os.environ)
     allow_http = endpoint.startswith("http://")
 
     def make(reads: bool) -> Any:
@@ -44,6 +50,13 @@ def open_cloud(address: str, options: Mapping[str, Any], *, transfer: Transfer) 
         lists_in_order=ordered,
         swaps_by_number=urlsplit(address).scheme == "gs",
     )
+
+
+def _endpoint(scheme: str, settings: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    """Returns where the servers are, empty: where the cloud's own are."""
+    options, variables = _ENDPOINTS.get(scheme, (("endpoint",), ()))
+    given = [settings.get(name) for name in options]
+    return str(next(filter(None, [*given, *map(environment.get, variables)]), ""))
 
 
 def open_memory(address: str, options: Mapping[str, Any], *, transfer: Transfer) -> ObstoreClient:

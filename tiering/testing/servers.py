@@ -93,6 +93,10 @@ class AzureServer:
         """Returns how to reach it as options of `open_store`."""
         return {"endpoint": self.url, "account_name": _ACCOUNT, "account_key": _ACCOUNT_KEY}
 
+    def environment(self) -> dict[str, str]:
+        """Returns the environment by which clients find it."""
+        return {f"AZURE_STORAGE_{name.upper()}": value for name, value in self.options().items()}
+
 
 def find_weed() -> str | None:
     """Returns the path of the binary `weed`: on PATH, or beside this Python."""
