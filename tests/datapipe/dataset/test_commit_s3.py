@@ -143,3 +143,19 @@ def test_kill_between_any_two_writes_loses_nothing(first: Dataset, steps: list[i
     collector.mark(collector.find())
     collector.sweep()
     assert verify_dataset(Repository(url).open()).problems == []
+
+
+@pytest.mark.parametrize("appends", [2, pytest.param(12, marks=pytest.mark.slow)])
+def test_collecting_all_the_time_takes_nothing_from_appends(first: Dataset, appends: int) -> None:
+    running = [start_appender(first.url, f"p{number}", appends) for number in range(2)]
+    collector, rounds = Collector(first.repository, grace_seconds=0), 0
+    while any(process.poll() is None for process in running):
+        collector.mark(collector.find())
+        collector.sweep()
+        rounds += 1
+    assert [process.returncode for process in running] == [0, 0]
+    assert rounds > 0
+    entries = log_entries(first.repository)
+    assert len(entries) == 1 + 2 * appends
+    for entry in entries:
+        assert verify_dataset(first.repository.open(entry.version)).problems == []
