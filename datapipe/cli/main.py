@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from datapipe.cli.explain import explain, is_help
-from datapipe.cli.messages import say
+from datapipe.cli.messages import say, say_warnings
 from datapipe.cli.signals import Interrupted, catch_signals, ignore_signals, noted
 from datapipe.cli.streams import is_output_flushed, own_streams
 from datapipe.errors import UsageError
@@ -72,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     is_process = arguments is None
     if is_process:
         own_streams()
+        say_warnings()
     restore = catch_signals()
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from contextlib import suppress
 
-__all__ = ["one_line", "printable", "say"]
+__all__ = ["one_line", "printable", "say", "say_warnings"]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -26,3 +27,12 @@ def say(message: str) -> None:
     with suppress(OSError, ValueError):
         sys.stderr.write(f"datapipe: {one_line(message)}\n")
         sys.stderr.flush()
+
+
+def say_warnings() -> None:
+    """From now on the library's warnings are lines like others, without a place in the code."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        say(f"warning: {message}")
+
+    warnings.showwarning = show

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,3 +45,19 @@ def test_a_rollback_is_accepted_once_by_hand(command: Callable[..., Any], url: s
     assert f"`datapipe show {url} --accept-rollback`" in refused.err
     assert command("show", url, "--accept-rollback", "--json").json()["version"] == 1
     assert command("show", url, "--json").json()["version"] == 1
+
+
+def test_a_home_that_cant_be_written_is_one_line(tmp_path: Path) -> None:
+    url = make_dataset(tmp_path / "ds", {"web": [[[3, 4, 0]]]}).url
+    (tmp_path / "state").touch()
+    done = subprocess.run(
+        [sys.executable, "-m", "datapipe", "show", url, "--json"],
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["version"] == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("datapipe: warning: ")
+    assert "seen.json can't be written (Not a directory)" in done.stderr
