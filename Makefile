@@ -21,7 +21,7 @@ help:
 
 demo: $(READY)
 	@echo "== running 'datapipe demo --out $(OUT)': raw files to a training loop, about 1 minute"
-	@rm -rf demo-out
+	@test "$(OUT)" != demo-out || rm -rf demo-out
 	@time -p $(BIN)/datapipe demo --out "$(OUT)"
 
 test: $(READY)

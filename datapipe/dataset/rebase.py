@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,13 +60,17 @@ def renumber(draft: VersionDraft, *, onto: Dataset) -> VersionDraft:
 
 
 def _check_inputs(draft: VersionDraft, parent: Dataset, onto: Dataset, entry: LogEntry) -> None:
-    """A file of the same name in the same source would have been skipped, or looked into."""
+    """A file of the same name or bytes in a source would have been skipped, or looked into."""
     if draft.inputs is None:
         return
-    theirs = set(_files(onto.rows_since("inputs", parent)))
-    both = sorted(theirs.intersection(_files(draft.inputs)))
+    theirs = onto.rows_since("inputs", parent)
+    both = set[tuple[str, str]]()
+    for column in ("file", "sha256"):
+        known = set(_pairs(theirs, column))
+        pairs = zip(_pairs(draft.inputs, "file"), _pairs(draft.inputs, column), strict=True)
+        both |= {named for named, pair in pairs if pair in known}
     if both:
-        source, file = both[0]
+        source, file = min(both)
         raise _conflict(
             onto, entry, f"; {len(both)} input files are in both, the first is {file} of {source}"
         )
@@ -83,8 +88,8 @@ def _check_keys(draft: VersionDraft, parent: Dataset, onto: Dataset, entry: LogE
         raise _conflict(onto, entry, f"; {count} texts were kept by both, the first is {first}")
 
 
-def _files(inputs: pa.Table) -> list[tuple[str, str]]:
-    return list(zip(inputs["source"].to_pylist(), inputs["file"].to_pylist(), strict=True))
+def _pairs(inputs: pa.Table, column: str) -> list[tuple[str, Any]]:
+    return list(zip(inputs["source"].to_pylist(), inputs[column].to_pylist(), strict=True))
 
 
 def _keys(table: pa.Table) -> pa.Array:

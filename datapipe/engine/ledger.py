@@ -15,7 +15,7 @@ from datapipe.engine.survivors import Removal
 from datapipe.errors import ConservationError, GuardError
 from datapipe.recipe import Guards
 
-__all__ = ["GUARD_FROM_DOCUMENTS", "Ledger", "add_up", "check_guards"]
+__all__ = ["GUARD_FROM_DOCUMENTS", "Ledger", "add_up", "check_guards", "check_kept"]
 
 GUARD_FROM_DOCUMENTS = 10
 """Fewer bad or dropped documents than this never stop a build."""
@@ -159,3 +159,18 @@ def _check_dropped(ledger: Ledger, guards: Guards) -> None:
         "nothing was committed. Look at the rules, or raise the limit (recipe `guards: "
         "{max_dropped_fraction_per_source: ...}` or --max-dropped)"
     )
+
+
+def check_kept(ledgers: Sequence[Ledger], *, examples: Iterable[str]) -> None:
+    """Stops a build that could read nothing at all: a handful of bad records may be all there are.
+
+    Raises:
+        GuardError: records could not be read, and no document was kept or was in already.
+    """
+    bad = sum(ledger.quarantined.total() for ledger in ledgers)
+    if bad and not any(ledger.kept or ledger.num_known for ledger in ledgers):
+        raise GuardError(
+            f"{bad:,} of {sum(ledger.records for ledger in ledgers):,} records could not be read "
+            f"and no document was kept; nothing was committed. First ones: {'; '.join(examples)}. "
+            "Mend the input, or say what it is (recipe `format:` and `fields:`, or --text-field)"
+        )

@@ -12,7 +12,7 @@ from datapipe.engine import merge
 from datapipe.engine.damage import DamagedFile, damaged_files, refuse_unreadable
 from datapipe.engine.encode_unit import TokenizerFiles, keep_tokenizer
 from datapipe.engine.known import known_documents, known_signatures
-from datapipe.engine.ledger import Ledger, add_up, check_guards
+from datapipe.engine.ledger import Ledger, add_up, check_guards, check_kept
 from datapipe.engine.leftovers import SHARED_STAGE
 from datapipe.engine.passes import Passes, Scanned, StageList
 from datapipe.engine.sources import SourceInputs
@@ -119,8 +119,11 @@ class PieceMaker:
         damaged: Sequence[DamagedFile],
     ) -> None:
         guards = self._recipe.guards
-        check_guards(ledgers, guards, examples=_examples(quarantine))
+        examples = _examples(quarantine)
+        check_guards(ledgers, guards, examples=examples)
         refuse_unreadable(damaged, sources, ledgers, allowed=guards.allow_damaged)
+        if not guards.allow_damaged:
+            check_kept(ledgers, examples=examples)
 
     def _encode(
         self, scanned: Sequence[Scanned], removals: Sequence[Removal], stages: StageList

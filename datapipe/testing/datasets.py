@@ -243,13 +243,14 @@ def _dropped(source: str, count: int) -> pa.Table:
 
 
 def _inputs(sources: Sequence[str], file: str) -> pa.Table:
+    digest = bytes.fromhex(sha256_hex(file.encode()))
     return pa.table(
         {
             "source": _names(sources),
             "file": pa.array([file] * len(sources), pa.string()),
             "format": _names(["jsonl"] * len(sources)),
             "size_bytes": pa.array([1000] * len(sources), pa.int64()),
-            "sha256": pa.array([bytes(32)] * len(sources), pa.binary(32)),
+            "sha256": pa.array([digest] * len(sources), pa.binary(32)),
             "num_records": pa.array([10] * len(sources), pa.int64()),
             "num_blank_lines": pa.array([0] * len(sources), pa.int64()),
             "truncated": pa.array([False] * len(sources)),

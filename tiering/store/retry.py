@@ -49,11 +49,6 @@ class Attempts:
         """Attempts that failed until now."""
         return self._num
 
-    @property
-    def may_be_done(self) -> bool:
-        """Whether an earlier attempt may have been carried out although it failed."""
-        return self._may_be_done
-
     def progress(self) -> None:
         """Bytes came: patience starts anew."""
         self._num_in_a_row = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import tempfile
@@ -156,10 +157,15 @@ class _Story:
         recipe = self._folder / "recipe.yaml"
         recipe.write_text(
             _RECIPE.format(
-                stdlib=material.stdlib,
-                packages=material.packages,
-                texts=material.texts,
-                tokenizer=self._tokenizer,
+                **{
+                    name: json.dumps(str(path))  # a quoted string of JSON is one of YAML too
+                    for name, path in (
+                        ("stdlib", material.stdlib),
+                        ("packages", material.packages),
+                        ("texts", material.texts),
+                        ("tokenizer", self._tokenizer),
+                    )
+                }
             )
         )
         with progress(quiet=self._quiet) as listener:
@@ -209,7 +215,8 @@ class _Story:
         self._say(f"... {len(documents):,} documents in {len(step['samples'])} samples")
         seen = steps_of_document(dataset, shown[0]["doc_id"], run=_RUN).to_json()["seen"]
         steps = sorted({place["step"] for place in seen})
-        self._say(f"{shown[0]['doc_id']} was in the steps {', '.join(map(str, steps[:12]))}")
+        more = f" and {len(steps) - 12:,} more" if len(steps) > 12 else ""
+        self._say(f"{shown[0]['doc_id']} was in the steps {', '.join(map(str, steps[:12]))}{more}")
         return {
             "step": _STEP,
             "documents": len(documents),

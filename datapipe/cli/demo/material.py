@@ -64,6 +64,8 @@ def make_material(folder: Path) -> Material:
         files += len(taken)
         text_bytes += sum(len(text.encode()) for _, text in taken)
     licences = list(_take(_read(_licences(site)), _BUDGET_BYTES["text"]))
+    if not licences:  # packages may lie elsewhere (`pip install --user`)
+        licences = list(_take(library, _BUDGET_BYTES["text"]))
     _texts(texts, licences)
     text_bytes += sum(len(text.encode()) for _, text in licences)
     return Material(stdlib, packages, texts, later, files + len(licences), text_bytes)

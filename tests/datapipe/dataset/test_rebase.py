@@ -73,6 +73,18 @@ def test_without_a_search_for_duplicates_the_same_text_is_none(after: Dataset) -
     assert commit_small(after.repository, late, transaction="ours").version == 3
 
 
+def test_the_same_bytes_under_another_name_are_a_conflict(after: Dataset) -> None:
+    late = append(after.repository.open(1), file="ours.jsonl")
+    assert late.inputs is not None
+    theirs = after.rows_since("inputs", after.repository.open(1))
+    place = late.inputs.schema.get_field_index("sha256")
+    late = dataclasses.replace(
+        late, inputs=late.inputs.set_column(place, late.inputs.schema[place], theirs["sha256"])
+    )
+    with pytest.raises(CommitConflictError, match=r"input files are in both.* is ours.jsonl of"):
+        commit_small(after.repository, late, transaction="ours")
+
+
 def test_the_same_input_file_in_both_is_a_conflict(after: Dataset) -> None:
     late = append(after.repository.open(1), file="theirs.jsonl")
     with pytest.raises(CommitConflictError, match=r"2 input files .* is theirs.jsonl of code"):

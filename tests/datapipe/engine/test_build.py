@@ -274,6 +274,18 @@ def test_a_version_without_documents_is_warned_of(tmp_path: Path, tokenizer_path
     assert report.warnings == ["no document was kept of 2 records: nothing can be trained on"]
 
 
+def test_a_few_bad_records_and_nothing_else_commit_nothing(
+    tmp_path: Path, tokenizer_path: Path
+) -> None:
+    build([write_jsonl(tmp_path / "a.jsonl", ["old"])], tokenizer_path, tmp_path / "ds")
+    (tmp_path / "bad.jsonl").write_text("{broken\n" * 9)
+    with pytest.raises(GuardError, match=r"9 of 9 records could not be read and no document"):
+        build([tmp_path / "bad.jsonl"], tokenizer_path, tmp_path / "ds")
+    with pytest.raises(GuardError, match="no document was kept; nothing was committed"):
+        append(tmp_path / "ds", [tmp_path / "bad.jsonl"])
+    assert open_dataset(str(tmp_path / "ds")).version == 1
+
+
 def test_an_append_drops_texts_that_are_in(tmp_path: Path, tokenizer_path: Path) -> None:
     build([write_jsonl(tmp_path / "a.jsonl", ["old", "older"])], tokenizer_path, tmp_path / "ds")
     report = append(tmp_path / "ds", [write_jsonl(tmp_path / "b.jsonl", ["new", "old"])])
