@@ -68,14 +68,14 @@ def _damaged(row: Mapping[str, Any], faults: pa.Table) -> DamagedFile:
     is_known = row["format"] == "parquet" and (faults.num_rows > 1 or not is_whole)
     records = faults.num_rows if is_known else None
     if is_whole:
-        lost = f"nothing of it can be read ({reason})"
+        lost = f"nothing of it can be used ({reason})"
     elif row["format"] == "parquet":
         groups = faults["source_offset"].unique().to_pylist()
         lost = f"{records:,} rows of {_row_groups(groups)} can't be read ({reason})"
     else:
         places = faults["source_offset"].to_pylist()
         start = f" of its content from byte {places[0]:,} on" if places else " behind"
-        lost = f"nothing{start} can be read ({reason})"
+        lost = f"nothing{start} can be used ({reason})"
     return DamagedFile(
         source=row["source"], file=row["file"], lost=lost, records=records, is_whole=is_whole
     )

@@ -97,23 +97,45 @@ def scan_unit(task: ScanTask) -> dict[str, Any]:
 
 
 def _scan(task: ScanTask) -> dict[str, Any]:
-    stages = [document_stage(name, options) for name, options in task.stages]
-    parts = []
-    part = _Part(0)
-    for piece in task.unit.ranges:
-        for result in _read(task, piece):
-            _take(part, piece.file.relative, result, stages)
-            if part.num_bytes >= PART_BYTES:
-                parts.append(_store(task, part))
-                part = _Part(part.number + 1)
-    parts.append(_store(task, part))
+    trusted: dict[str, int] = {}
+    parts = None
+    while parts is None:
+        parts = _scan_parts(task, trusted)
     record = {"parts": parts}
     task.work.finish(task.piece, record)
     return record
 
 
-def _read(task: ScanTask, piece: FileRange) -> Iterator[ReadResult]:
-    return read_range(piece, source=task.unit.source, fields=task.fields, licence=task.licence)
+def _scan_parts(task: ScanTask, trusted: dict[str, int]) -> list[dict[str, Any]] | None:
+    """Returns the records of the parts; None: read again, `trusted` names one more damaged file.
+
+    A wrong bit of a compressed file shows at the end of its member or frame, when its records are
+    taken already.
+    """
+    stages = [document_stage(name, options) for name, options in task.stages]
+    parts = []
+    part = _Part(0)
+    for piece in task.unit.ranges:
+        for result in _read(task, piece, trusted):
+            if result.trusted is not None and piece.file.relative not in trusted:
+                trusted[piece.file.relative] = result.trusted
+                return None
+            _take(part, piece.file.relative, result, stages)
+            if part.num_bytes >= PART_BYTES:
+                parts.append(_store(task, part))
+                part = _Part(part.number + 1)
+    parts.append(_store(task, part))
+    return parts
+
+
+def _read(task: ScanTask, piece: FileRange, trusted: Mapping[str, int]) -> Iterator[ReadResult]:
+    return read_range(
+        piece,
+        source=task.unit.source,
+        fields=task.fields,
+        licence=task.licence,
+        trusted=trusted.get(piece.file.relative),
+    )
 
 
 def _take(part: _Part, file: str, result: ReadResult, stages: Sequence[Stage]) -> None:

@@ -14,7 +14,11 @@ HEAD_LIMIT_BYTES = 1 << 12
 
 
 class StreamDamage(Exception):
-    """A stream has no further byte that can be trusted."""
+    """A stream has no further byte.
+
+    `trusted` is how many bytes of it were right all the same: those before the member or frame
+    that is damaged, for a wrong bit shows long after its place. None: all that were delivered.
+    """
 
     def __init__(self, error: str, detail: str, *, raw: bytes = b"", truncated: bool) -> None:
         super().__init__(detail)
@@ -22,6 +26,7 @@ class StreamDamage(Exception):
         self.detail = detail
         self.raw = raw
         self.truncated = truncated
+        self.trusted: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

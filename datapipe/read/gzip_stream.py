@@ -28,10 +28,11 @@ def gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
     gzip(1) ignores it with a warning, here it is damage that says so.
 
     Raises:
-        StreamDamage: truncated_gzip, corrupt_gzip or trailing_garbage, after all good bytes.
+        StreamDamage: truncated_gzip, corrupt_gzip or trailing_garbage, after all bytes that can be
+            had; those of a corrupt member may be wrong.
     """
     pending = b""
-    members = 0
+    members = trusted = 0
     while True:
         pending = _skip_padding(pending, chunks) if members else _at_least(pending, 1, chunks)
         if not pending:
@@ -40,12 +41,18 @@ def gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
             pending = _at_least(pending, len(GZIP_MAGIC), chunks)
             if not GZIP_MAGIC.startswith(pending[: len(GZIP_MAGIC)]):
                 raise _garbage(pending, chunks)
-        pending = yield from _member(pending, chunks)
+        try:
+            pending, num_bytes = yield from _member(pending, chunks)
+        except StreamDamage as damage:
+            damage.trusted = trusted if damage.error == "corrupt_gzip" else None
+            raise
         members += 1
+        trusted += num_bytes
 
 
-def _member(data: bytes, chunks: Iterator[bytes]) -> Generator[bytes, None, bytes]:
-    """Yields one member's content; returns what lies behind it."""
+def _member(data: bytes, chunks: Iterator[bytes]) -> Generator[bytes, None, tuple[bytes, int]]:
+    """Yields one member's content; returns what lies behind it, and how many bytes it has."""
+    num_bytes = 0
     state = zlib.decompressobj(_GZIP_ONLY)
     while not state.eof:
         if not data:
@@ -62,8 +69,9 @@ def _member(data: bytes, chunks: Iterator[bytes]) -> Generator[bytes, None, byte
             raise StreamDamage("corrupt_gzip", _reason(error), truncated=True) from error
         if output:
             yield output
+        num_bytes += len(output)
         data = state.unconsumed_tail
-    return state.unused_data
+    return state.unused_data, num_bytes
 
 
 def _salvage(state: _Decompress, data: bytes) -> bytes:

@@ -80,6 +80,7 @@ class _Gathered:
     faults: list[Fault] = field(default_factory=list)
     blank_lines: int = 0
     truncated: bool = False
+    trusted: int | None = None
     size_bytes: int = 0
 
     def add(self, record: Record, *, offset: int, length: int) -> None:
@@ -107,6 +108,7 @@ class _Gathered:
         )
         self.faults.append(rest)
         self.truncated = damage.truncated
+        self.trusted = damage.trusted
 
     def result(self, origin: Origin) -> ReadResult:
         batch = batch_from_columns(
@@ -122,7 +124,11 @@ class _Gathered:
             crawled_at=parse_dates(self.dates),
         )
         return origin.result(
-            _in_order(batch), self.faults, blank_lines=self.blank_lines, truncated=self.truncated
+            _in_order(batch),
+            self.faults,
+            blank_lines=self.blank_lines,
+            truncated=self.truncated,
+            trusted=self.trusted,
         )
 
 

@@ -73,6 +73,7 @@ def read_range(
     licence: str | None = None,
     batch_bytes: int = BATCH_BYTES,
     max_record_bytes: int = MAX_RECORD_BYTES,
+    trusted: int | None = None,
 ) -> Iterator[ReadResult]:
     """Yields the documents of a range and what stands in their way, in order.
 
@@ -86,6 +87,8 @@ def read_range(
         licence: of every document.
         batch_bytes: about how much input goes into one result.
         max_record_bytes: a larger record is quarantined.
+        trusted: bytes of the uncompressed stream to use, of a compressed file whose reading ended
+            with a result that says so; None: all.
 
     Raises:
         FailedError: the file can't be read, or has changed since it was listed.
@@ -94,7 +97,7 @@ def read_range(
     fields = fields or Fields()
     with open_input(part.file) as view:
         if part.format.kind == "jsonl":
-            yield from _jsonl(part, view, origin, fields, batch_bytes, max_record_bytes)
+            yield from _jsonl(part, view, origin, fields, batch_bytes, max_record_bytes, trusted)
         elif part.format.kind == "parquet":
             yield from read_parquet(
                 view,
@@ -118,12 +121,13 @@ def _jsonl(
     fields: Fields,
     batch_bytes: int,
     max_record_bytes: int,
+    trusted: int | None,
 ) -> Iterator[ReadResult]:
     # A range starts one byte early: only then is it known whether a line starts at its border.
     early = max(part.start - 1, 0)
     whole = part.format.compression != "none"
     chunks = (
-        stream(view, compression=part.format.compression)
+        stream(view, compression=part.format.compression, trusted=trusted)
         if whole
         else raw_chunks(view, start=early)
     )

@@ -25,6 +25,11 @@ class ReadResult:
     """Lines of nothing but white space; they aren't records."""
     truncated: bool = False
     """The file ends in the middle, or is damaged from somewhere on: there is no more of it."""
+    trusted: int | None = None
+    """Bytes of the uncompressed stream that are right although the stream is damaged.
+
+    Records behind them, in this result and those before it, may be wrong. None: none are.
+    """
 
     @property
     def num_records(self) -> int:
@@ -48,6 +53,7 @@ class Origin:
         *,
         blank_lines: int = 0,
         truncated: bool = False,
+        trusted: int | None = None,
     ) -> ReadResult:
         """Returns a result of this range."""
         return ReadResult(
@@ -55,6 +61,7 @@ class Origin:
             quarantined=self.quarantined(faults),
             blank_lines=blank_lines,
             truncated=truncated,
+            trusted=trusted,
         )
 
     def without_documents(

@@ -67,18 +67,31 @@ def raw_chunks(view: View, *, start: int = 0) -> Iterator[bytes]:
         offset += got
 
 
-def stream(view: View, *, compression: Compression) -> Iterator[bytes]:
+def stream(view: View, *, compression: Compression, trusted: int | None = None) -> Iterator[bytes]:
     """Yields the uncompressed bytes.
+
+    Args:
+        view: the file.
+        compression: its own.
+        trusted: yield so many and none behind, where a damaged stream says so; None: all.
 
     Raises:
         StreamDamage: after the last byte that could be had.
     """
     chunks = raw_chunks(view)
     if compression == "gzip":
-        return gunzip(chunks)
-    if compression == "zstd":
-        return unzstd(chunks)
-    return chunks
+        chunks = gunzip(chunks)
+    elif compression == "zstd":
+        chunks = unzstd(chunks)
+    return chunks if trusted is None else _beginning(chunks, trusted)
+
+
+def _beginning(chunks: Iterator[bytes], count: int) -> Iterator[bytes]:
+    """Yields the first `count` bytes, and reads on, for the damage that comes."""
+    for chunk in chunks:
+        if count:
+            yield chunk[:count]
+            count -= len(chunk[:count])
 
 
 def input_sha256(file: InputFile) -> bytes:

@@ -7,7 +7,7 @@ own stream reader takes the end of the input for the end of the data).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import zstandard
@@ -33,13 +33,18 @@ def unzstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yields the frames' contents, one behind the other.
 
     Raises:
-        StreamDamage: truncated_zstd, corrupt_zstd or trailing_garbage, after all good bytes.
+        StreamDamage: truncated_zstd, corrupt_zstd or trailing_garbage, after all bytes that can be
+            had; those of a corrupt frame may be wrong.
     """
     source = _Source(chunks=chunks)
-    frames = 0
+    frames = trusted = 0
     while magic := source.peek(4):
         if magic == _MAGIC:
-            yield from _frame(source)
+            try:
+                trusted += yield from _frame(source)
+            except StreamDamage as damage:
+                damage.trusted = trusted if damage.error == "corrupt_zstd" else None
+                raise
         elif int.from_bytes(magic, "little") in _SKIPPABLE and len(magic) == 4:
             _skip_frame(source)
         elif len(magic) < 4 and (_MAGIC.startswith(magic) or magic[:1] in _SKIPPABLE_START):
@@ -87,7 +92,9 @@ class _Source:
         return True
 
 
-def _frame(source: _Source) -> Iterator[bytes]:
+def _frame(source: _Source) -> Generator[bytes, None, int]:
+    """Yields one frame's content; returns how many bytes it has."""
+    num_bytes = 0
     header = source.take(_header_size(source))
     decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).decompressobj()
     _decode(decoder, header)
@@ -103,8 +110,10 @@ def _frame(source: _Source) -> Iterator[bytes]:
         output = _decode(decoder, block + source.take(1 if kind == _RLE else size))
         if output:
             yield output
+        num_bytes += len(output)
     if header[4] & 4:
         _decode(decoder, source.take(4))
+    return num_bytes
 
 
 def _decode(decoder: zstandard.ZstdDecompressionObj, data: bytes) -> bytes:

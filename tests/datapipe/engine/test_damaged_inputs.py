@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import random
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,7 @@ def test_a_named_file_that_gives_nothing_commits_nothing(
     good, bad = command.write("good.jsonl", LINES), command.write(name, data)
     done = command.build(good, bad)
     assert (done.code, done.err.count("\n")) == (1, 1)
-    assert f"{name} is damaged: nothing of it can be read (" in done.err
+    assert f"{name} is damaged: nothing of it can be used (" in done.err
     assert not list((command.folder / "ds" / "_log").glob("*"))
     assert command.build(good, bad, "--allow-damaged").code == 0
     assert command.build(str(command.folder / "in")).code == 3
@@ -210,8 +211,64 @@ def test_the_function_warns_of_damage(tmp_path: Path, tokenizer_path: Path) -> N
 
 def test_the_function_raises_where_nothing_is_left(tmp_path: Path, tokenizer_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(parquet()[:-20])
-    with pytest.raises(FailedError, match="nothing of it can be read"):
+    with pytest.raises(FailedError, match="nothing of it can be used"):
         datapipe.build(tmp_path / "a.parquet", out=tmp_path / "ds", tokenizer=tokenizer_path)
     (tmp_path / "a.parquet").write_bytes(parquet())
     with pytest.raises(GuardError, match="1,000 of 5,000 records"):
         datapipe.build(tmp_path, out=tmp_path.parent / "ds", tokenizer=tokenizer_path, workers=1)
+
+
+def flipped(pack: Callable[[bytes], bytes], text: bytes) -> bytes:
+    """Returns packed bytes with one bit flipped that shows only in the checksum at the end."""
+    packed = bytearray(pack(text))
+    for place in range(len(packed) // 2, len(packed) - 8):
+        packed[place] ^= 1
+        if _same_length(bytes(packed), len(text)):
+            return bytes(packed)
+        packed[place] ^= 1
+    raise AssertionError("no such bit")
+
+
+def _same_length(packed: bytes, length: int) -> bool:
+    try:
+        if packed[:2] == b"\x1f\x8b":
+            return len(zlib.decompressobj(-15).decompress(packed[10:])) == length
+        zstandard.decompress(packed)
+    except zlib.error:
+        return False
+    except zstandard.ZstdError as error:
+        return "checksum" in str(error)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [
+        ("a.jsonl.gz", gzip.compress),
+        ("a.jsonl.zst", zstandard.ZstdCompressor(write_checksum=True).compress),
+    ],
+    ids=["gzip", "zstd"],
+)
+def test_no_text_of_a_member_with_a_wrong_checksum_is_used(
+    command: Command, name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    right = [f"right {number}" for number in range(50)]
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in right).encode()
+    damaged = pack(lines) + flipped(pack, incompressible(3_000) + b"\n")
+    path = command.write(name, damaged)
+    done = command.build(str(Path(path).parent), "--json")
+    assert done.code == 3
+    assert done.report["documents"]["kept"] == 50
+    assert f"nothing of its content from byte {len(lines):,} on can be used" in done.err
+    command.write(name, pack(lines) + pack(incompressible(3_000) + b"\n"))
+    done = command("append", str(command.folder / "ds"), path, "--json")
+    assert (done.code, done.report["documents"]["kept"]) == (0, 3_000)
+    kept = command.dataset.manifest.totals.kept
+    assert kept == 3_050
+
+
+def test_a_named_file_of_one_damaged_member_gives_nothing(command: Command) -> None:
+    path = command.write("a.jsonl.gz", flipped(gzip.compress, incompressible(3_000)))
+    done = command.build(path)
+    assert done.code == 1
+    assert "nothing of it can be used (the gzip data is damaged" in done.err
