@@ -185,7 +185,11 @@ def hold(
     dataset: PlainDataset,
     version: Annotated[
         str | None,
-        typer.Argument(metavar="VERSION", help="A number, tag, digest or time; none lists."),
+        typer.Argument(
+            metavar="VERSION",
+            help="A number, tag, digest or time; none: the newest, if --reason is given; else all "
+            "holds are listed.",
+        ),
     ] = None,
     drop: Annotated[bool, typer.Option("--drop", help="Drop the hold of this version.")] = False,
     author: Author = None,
@@ -199,12 +203,12 @@ def hold(
     For example: datapipe hold dataset 3 --reason "model M was trained on it"
     """
     repository = existing(dataset)
-    if version is None:
-        if drop:
-            raise UsageError(
-                "--drop needs the version whose hold is to be dropped; nothing was changed; "
-                f"`datapipe hold {repository.url}` lists them"
-            )
+    if version is None and drop:
+        raise UsageError(
+            "--drop needs the version whose hold is to be dropped; nothing was changed; "
+            f"`datapipe hold {repository.url}` lists them"
+        )
+    if version is None and not reason:
         held = list_holds(repository.store)
     elif drop:
         if not (yes or dry_run):
@@ -228,7 +232,7 @@ def hold(
     def draw(console: Console) -> None:
         rows = [(h.version, h.author, h.reason, utc(h.time_seconds)) for h in held]
         console.print(table(["version", "author", "reason", "time"], rows))
-        if version is not None:
+        if version is not None or reason:
             done = "dropped" if drop else "held"
             console.print("nothing was changed (dry run)" if dry_run else done)
 

@@ -34,7 +34,7 @@ from datapipe.dataset.layout import (
 from datapipe.dataset.log import LogEntry
 from datapipe.dataset.objects import reading, writing
 from datapipe.dataset.reachable import Reachable
-from datapipe.dataset.repository import Repository, log_entries
+from datapipe.dataset.repository import Repository, log_entries, read_format
 from datapipe.dataset.retired import read_retired
 from datapipe.dataset.runs import RunStore
 from datapipe.dataset.transaction import live_transactions, store_seconds
@@ -147,6 +147,7 @@ class Collector:
         Raises:
             DamagedError: the log has lost entries, so what they need would look like garbage.
         """
+        read_format(self._store)  # what it says decides what all the rest means
         witnesses = read_witnesses(self._repo, runs=self._runs)
         entries = log_entries(self._repo)
         manifests = {entry.version: entry.manifest for entry in entries}

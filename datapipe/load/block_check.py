@@ -5,6 +5,8 @@ Each process checks each 1 MiB block once; the read warms the page cache for the
 
 from __future__ import annotations
 
+from threading import Lock
+
 import numpy as np
 
 from datapipe.dataset.parts import Int64s
@@ -24,6 +26,7 @@ class BlockCheck:
         self._index = index
         self._checked = np.zeros(int(index.first_block[-1]), dtype=np.bool_)
         self._buffer: memoryview | None = None
+        self._lock = Lock()  # iterators of several threads share the buffer
 
     @property
     def num_checked(self) -> int:
@@ -54,11 +57,13 @@ class BlockCheck:
         """
         if not is_long and self._checked[first].all() and self._checked[last].all():
             return
-        for shard, start, stop in zip(shards.tolist(), first.tolist(), last.tolist(), strict=True):
-            for block in range(start, stop + 1):
-                if not self._checked[block]:
-                    self._check(files, shard, block - int(self._index.first_block[shard]))
-                    self._checked[block] = True
+        ranges = zip(shards.tolist(), first.tolist(), last.tolist(), strict=True)
+        with self._lock:
+            for shard, start, stop in ranges:
+                for block in range(start, stop + 1):
+                    if not self._checked[block]:
+                        self._check(files, shard, block - int(self._index.first_block[shard]))
+                        self._checked[block] = True
 
     def _check(self, files: ShardFiles, shard: int, block: int) -> None:
         data = self._read(files, shard, block)

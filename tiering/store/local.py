@@ -334,7 +334,7 @@ def _is_abandoned(unfinished: Path) -> bool:
 
 def _make_newer(unfinished: Path, *, than: ObjectInfo) -> None:
     """Makes sure of another etag even where the clock was set back and an inode is used again."""
-    previous = int(than.etag.split("-")[1], 16)
+    previous = int(than.etag.split("_")[1], 16)
     status = unfinished.stat()
     if status.st_mtime_ns <= previous:
         os.utime(unfinished, ns=(status.st_atime_ns, previous + 1))
@@ -368,7 +368,7 @@ def _not_a_file(path: str) -> NotAFileError:
 
 
 def _info(path: str, status: os.stat_result) -> ObjectInfo:
-    etag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
+    etag = f"{status.st_ino:x}_{status.st_mtime_ns:x}_{status.st_size:x}"  # times may be negative
     return ObjectInfo(
         path=path, size=status.st_size, etag=etag, modified_seconds=status.st_mtime_ns / 1e9
     )

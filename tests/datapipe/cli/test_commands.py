@@ -185,6 +185,9 @@ def test_gc_retires_versions_only_with_yes(run: Run, dataset: Path, tmp_path: Pa
     assert run("hold", dataset, "1", "--drop").code == 2
     assert run("hold", dataset, "1", "--drop", "--yes", "--json").json()[0]["version"] == 1
     assert run("hold", dataset, "--json").json() == []
+    newest = run("log", dataset, "--json").json()[-1]["version"]
+    assert run("hold", dataset, "--reason", "kept", "--json").json()[0]["version"] == newest
+    assert run("hold", dataset, str(newest), "--drop", "--yes").code == 0
     assert run("gc", dataset, *options, "--yes").json()["retired"] == [1]
     assert "was retired by" in run("show", f"{dataset}@1").err
     assert "(retired)" in run("log", dataset).out

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -395,3 +396,20 @@ def test_rows_longer_than_a_block_are_checked_and_right(tmp_path: Path) -> None:
     delivered = sorted(batch["input_ids"][0, :3].tolist() for batch in made)
     assert delivered == sorted(tokens[at : at + 3].tolist() for at in (0, 1_100_000))
     assert made.report().blocks_checked == 5
+
+
+def test_threads_that_iterate_one_stream_check_blocks_one_at_a_time(tmp_path: Path) -> None:
+    dataset = make_dataset(
+        tmp_path / "ds", {"a": [[[1 + n % 900 for n in range(600_000)]] for _ in range(6)]}
+    )
+    options: dict[str, Any] = {"seq_len": 1024, "batch_size": 16}
+
+    def tokens(batches: Iterable[dict[str, Any]]) -> int:
+        return sum(int(batch["input_ids"].sum()) for batch in batches)
+
+    expected = tokens(stream(dataset, **options))
+    for _ in range(4):
+        shared = stream(dataset, **options)
+        iterators = [iter(shared) for _ in range(3)]
+        with ThreadPoolExecutor(3) as pool:
+            assert list(pool.map(tokens, iterators)) == [expected] * 3

@@ -391,3 +391,13 @@ def test_delete_many_syncs_each_folder_once(
     assert len(synced) == 2  # the root, which lost `goes`, and `stays`
     assert len(list(files.list())) == 5
     assert not (Path(files.url) / "goes").exists()
+
+
+def test_objects_from_before_1970_can_be_replaced(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path)).blocking()
+    store.put("a", b"one", mode=Mode.OVERWRITE)
+    os.utime(tmp_path / "a", ns=(-(10**18), -(10**18)))
+    before = store.head("a")
+    store.put("a", b"two", mode=Mode.OVERWRITE, match=before.etag)
+    assert store.get("a") == b"two"
+    assert store.head("a").etag != before.etag
