@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from datapipe.dataset.index.covered import TableName
 from datapipe.dataset.layout import TABLE_KINDS, docmap_path
-from datapipe.dataset.objects import reading
+from datapipe.dataset.objects import reading, to_repair
 from datapipe.dataset.parquet import DEFAULT_GROUP_ROWS, open_table, restore
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.tables import DOCMAP, DROPPED
@@ -57,7 +57,7 @@ def read_rows(dataset: Dataset, name: TableName, rows: Sequence[int]) -> pa.Tabl
     if places and max(places) >= table.num_rows:
         raise DamagedError(
             f"an index of {dataset.url}@{dataset.version} names row {max(rows)} of "
-            f"{table_path(dataset, name)}, which it doesn't have; run `datapipe verify` to see "
-            "which is damaged, and restore it from a copy"
+            f"{table_path(dataset, name)}, which it doesn't have; "
+            f"{to_repair(dataset.url, dataset.version)}"
         )
     return table.take(places)

@@ -19,6 +19,7 @@ from datapipe.dataset.document_tables import read_rows, read_table, table_path, 
 from datapipe.dataset.index import Index, IndexedRow, TableName, domain_key
 from datapipe.dataset.index.covered import missing
 from datapipe.dataset.index.entries import COLUMNS, entries_of
+from datapipe.dataset.objects import to_repair
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.tables import HASH_BYTES
 from datapipe.errors import DamagedError
@@ -215,8 +216,8 @@ def _check_hashes(dataset: Dataset, kind: str, read: pa.Table, named: Sequence[I
             return
     raise DamagedError(
         f"the index {kind!r} of {dataset.url}@{dataset.version} doesn't fit the rows that it names "
-        f"in {table_path(dataset, named[0].table)}; nothing can be looked up by it; run `datapipe "
-        "verify` to see which is damaged, and restore it from a copy"
+        f"in {table_path(dataset, named[0].table)}; nothing can be looked up by it; "
+        f"{to_repair(dataset.url, dataset.version)}"
     )
 
 

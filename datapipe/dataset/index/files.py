@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from datapipe.dataset.index.entries import Entries, concatenate, places
-from datapipe.dataset.objects import reading
+from datapipe.dataset.objects import reading, to_repair
 from datapipe.errors import DamagedError
 from tiering.checksums import Buffer
 from tiering.store import BlockingStore, ViewFile
@@ -155,5 +155,5 @@ class IndexReader:
     def _damaged(self, why: str) -> DamagedError:
         return DamagedError(
             f"{self._path} in {self._store.url} can't be read as an index: {why}; nothing can be "
-            "looked up by it; restore it from a copy, or run `datapipe verify` to see all damage"
+            f"looked up by it; {to_repair(self._store.url)}"
         )

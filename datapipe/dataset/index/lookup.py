@@ -9,6 +9,7 @@ from datapipe.dataset.index.covered import Covered, TableName, covered_by
 from datapipe.dataset.index.files import IndexReader
 from datapipe.dataset.layout import index_path
 from datapipe.dataset.manifest import IndexFile
+from datapipe.dataset.objects import to_repair
 from datapipe.errors import DamagedError
 from tiering.store import BlockingStore
 
@@ -56,7 +57,7 @@ class Index:
         except IndexError as error:
             raise DamagedError(
                 f"{self._paths[number]} in {self._store.url} is damaged: it names {error}; nothing "
-                "can be looked up by it; restore it from a copy"
+                f"can be looked up by it; {to_repair(self._store.url)}"
             ) from error
 
     def _reader(self, number: int) -> IndexReader:
