@@ -75,6 +75,8 @@ def docs(
     out: Out = None,
 ) -> None:
     """List documents by any column of their docmaps."""
+    if domain is not None and not domain.strip():
+        raise UsageError(f"--domain {domain!r} names no host; nothing was read; give one")
     given = RowFormat.JSON if as_json else RowFormat.CSV if as_csv else None
     form = chosen_format(given, out)
     with rows_where(dataset, where, domain=domain, limit=limit) as rows:
