@@ -1,4 +1,4 @@
-"""`datapipe lineage batch` and `lineage doc`."""
+"""`datapipe lineage batch` and `lineage doc`; `why` and `docs` are in `documents.py`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, Runs, count
+from datapipe.cli.documents import docs, why
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.dataset import open_dataset
@@ -29,12 +30,15 @@ def register(app: typer.Typer) -> None:
     """Adds the command group."""
     group = typer.Typer(
         name="lineage",
-        help="Which documents a training step saw, and which steps saw a document.",
+        help="Which documents a training step saw, which steps saw a document, and what became "
+        "of any record that was read.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
     group.command()(batch)
     group.command()(doc)
+    group.command()(why)
+    group.command()(docs)
     app.add_typer(group)
 
 

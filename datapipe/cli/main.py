@@ -29,6 +29,7 @@ _HOMES = {
     "log": "versions",
     "diff": "versions",
     "tag": "versions",
+    "index": "index",
     "gc": "garbage",
     "hold": "garbage",
     "key": "signing",
@@ -37,6 +38,7 @@ _HOMES = {
     "rebuild": "rebuild",
     "read": "inspect",
     "export": "export",
+    "sql": "sql",
     "lineage": "lineage",
     "tokenizer": "tokenizer",
 }

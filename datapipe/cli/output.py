@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 import msgspec
 from rich.console import Console
@@ -16,7 +16,7 @@ from datapipe.cli.messages import printable
 from datapipe.cli.streams import abandon_output
 from datapipe.errors import FailedError
 
-__all__ = ["Output", "stderr_console", "table"]
+__all__ = ["Output", "cell_text", "stderr_console", "table"]
 
 
 _PIPED_WIDTH = 10_000  # a line of a table stays a line for grep and cut
@@ -61,6 +61,24 @@ class Output:
                 draw(self._console)
             sys.stdout.flush()
 
+    def pages(self, drawn: Iterable[Table]) -> None:
+        """Prints tables as they come, until a reader has seen enough. Raises: as `result`."""
+        with _delivering(""):
+            for page in drawn:
+                self._console.print(page)
+            sys.stdout.flush()
+
+    @contextmanager
+    def stream(self) -> Iterator[IO[bytes]]:
+        """Yields standard output for bytes; ends the block when a reader has seen enough.
+
+        Raises:
+            FailedError: standard output doesn't take them.
+        """
+        with _delivering(""):
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+
 
 @contextmanager
 def _delivering(done: str) -> Iterator[None]:
@@ -90,11 +108,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
         numeric = bool(listed) and all(isinstance(row[position], int | float) for row in listed)
         drawn.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in listed:
-        drawn.add_row(*(Text(_cell(value)) for value in row))
+        drawn.add_row(*(Text(cell_text(value)) for value in row))
     return drawn
 
 
-def _cell(value: object) -> str:
+def cell_text(value: object) -> str:
+    """Returns a value as tables show it."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, int):

@@ -10,6 +10,7 @@ from datapipe.dataset.draft import SourceCounts, TokenizerRecord, VersionDraft
 from datapipe.dataset.garbage import Collector, Garbage, Swept
 from datapipe.dataset.hashing import canonical_json, document_hash, hashed_tuple, sha256_hex
 from datapipe.dataset.history import version_history
+from datapipe.dataset.index.making import index_dataset
 from datapipe.dataset.keep import Hold, drop_hold, hold_version, list_holds
 from datapipe.dataset.log import LogEntry
 from datapipe.dataset.manifest import ConservationRow, Manifest, SourceSummary
@@ -68,6 +69,7 @@ __all__ = [
     "drop_hold",
     "hashed_tuple",
     "hold_version",
+    "index_dataset",
     "list_holds",
     "list_signers",
     "list_tags",

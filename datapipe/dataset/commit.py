@@ -11,6 +11,7 @@ from datapipe.dataset.compatible import check_append
 from datapipe.dataset.conservation import check_conservation
 from datapipe.dataset.draft import VersionDraft
 from datapipe.dataset.hashing import sha256_hex
+from datapipe.dataset.index.plan import plan_indexes
 from datapipe.dataset.log import LogEntry, publish_entry, read_entry, read_latest, seal_entry
 from datapipe.dataset.manifest import encode_manifest
 from datapipe.dataset.objects import MOST_JSON_BYTES, put_object
@@ -23,6 +24,7 @@ from datapipe.dataset.secure import NewObject, secure_objects
 from datapipe.dataset.shards import token_dtype
 from datapipe.dataset.transaction import Transaction, check_alone
 from datapipe.errors import CommitConflictError, DamagedError, UsageError
+from datapipe.observe import NO_PROGRESS, Progress
 from tiering.checksums import Buffer
 
 __all__ = ["Committed", "commit_version", "remake_version"]
@@ -63,6 +65,7 @@ def commit_version(
     input_roots: list[dict[str, Any]],
     time_seconds: float,
     transaction: Transaction,
+    progress: Progress = NO_PROGRESS,
 ) -> Committed:
     """Makes a draft the dataset's next version, or nothing at all.
 
@@ -77,6 +80,7 @@ def commit_version(
         time_seconds: now, since the epoch.
         transaction: begun before the shards were written; one that committed already finds its
             own entry.
+        progress: hears of tables that are indexed.
 
     Raises:
         ConservationError: the numbers don't add up.
@@ -105,7 +109,7 @@ def commit_version(
         if entries:
             onto = repo.open(entries[-1].version)
             draft = rebase_append(draft, onto=onto, entries=entries)
-        committed = _try_commit(repo, draft, wording, transaction, secured)
+        committed = _try_commit(repo, draft, wording, transaction, secured, progress)
         if committed is not None:
             return committed
     raise CommitConflictError(
@@ -120,6 +124,7 @@ def _try_commit(
     wording: _Wording,
     transaction: Transaction,
     secured: set[str],
+    progress: Progress,
 ) -> Committed | None:
     """Commits the draft behind its parent, or returns None: another version stands there now.
 
@@ -134,6 +139,7 @@ def _try_commit(
             made = _new_objects(draft, plan)
             restore_version(draft.parent, made, since_seconds=transaction.started_seconds)
         return _committed(draft.parent, created=False)
+    plan = plan_indexes(plan, draft, store=repo.store, progress=progress)
     manifest = encode_manifest(plan.manifest)
     _check_size(manifest)
     objects = [item for item in _new_objects(draft, plan) if item.path not in secured]
@@ -175,6 +181,7 @@ def remake_version(
     check_conservation(draft)
     _check_shards(draft)
     plan = plan_version(draft)
+    plan = plan_indexes(plan, draft, store=repo.store, progress=NO_PROGRESS)
     found = sha256_hex(encode_manifest(plan.manifest))
     path = layout.manifest_path(entry.manifest)
     if found != entry.manifest:
@@ -250,7 +257,7 @@ def _check_parent(repo: Repository, draft: VersionDraft) -> None:
 
 
 def _check_shards(draft: VersionDraft) -> None:
-    base = draft.parent if draft.operation == "append" else None
+    base = draft.base
     first = {source.name: source.num_shards for source in base.sources} if base else {}
     for source, shards in group_shards(draft.shards).items():
         numbers, start = [shard.number for shard in shards], first.get(source, 0)
@@ -290,7 +297,9 @@ def _adds_nothing(draft: VersionDraft, plan: VersionPlan) -> bool:
     new, old = plan.manifest, draft.parent.manifest
     if (new.digests.logical, new.tokenizer) != (old.digests.logical, old.tokenizer):
         return False
-    no_rows = draft.operation == "append" and not any(file.entry.rows for file in plan.files)
+    if not draft.indexes <= old.indexes.keys():
+        return False
+    no_rows = draft.operation != "build" and not any(file.entry.rows for file in plan.files)
     return no_rows or new.recipe_sha256 == old.recipe_sha256
 
 
@@ -302,6 +311,8 @@ def _new_objects(draft: VersionDraft, plan: VersionPlan) -> Iterator[NewObject]:
     for file in plan.files:
         if file.entry.rows:
             yield _at_hand(file.path, file.data)
+    for index in plan.index_files:
+        yield _at_hand(index.path, index.data)
     for name, data in sorted(draft.tokenizer.files.items()):
         yield _at_hand(layout.tokenizer_path(draft.tokenizer.sha256, name), data)
     manifest = encode_manifest(plan.manifest)

@@ -68,9 +68,9 @@ class TokenizerRecord:
 class VersionDraft:
     """A version as its writer sees it; tables hold only what this build or append adds."""
 
-    operation: Literal["build", "append"]
+    operation: Literal["build", "append", "index"]
     parent: Dataset | None
-    """The version that it follows; required by an append."""
+    """The version that it follows; required by all but a build."""
     recipe: Mapping[str, Any]
     """Resolved and JSON-able: no absolute paths, the tokenizer as its digest."""
     shards: list[ShardRecord]
@@ -85,7 +85,14 @@ class VersionDraft:
     inputs: pa.Table | None = None
     signatures: pa.Table | None = None
     """None: duplicates weren't looked for."""
+    indexes: frozenset[str] = frozenset()
+    """Kinds that the version has, beside those of the version that it adds to."""
 
     def __post_init__(self) -> None:
-        if self.operation == "append" and self.parent is None:
-            raise ValueError("an append needs the version that it adds to; give parent=")
+        if self.operation != "build" and self.parent is None:
+            raise ValueError(f"an {self.operation} needs the version that it adds to; give parent=")
+
+    @property
+    def base(self) -> Dataset | None:
+        """The version whose content is in this one too; None: a build's own is all."""
+        return None if self.operation == "build" else self.parent

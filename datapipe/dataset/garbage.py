@@ -26,6 +26,7 @@ from datapipe.dataset.hashing import canonical_json
 from datapipe.dataset.layout import (
     FORMAT_VERSION,
     GARBAGE_PREFIX,
+    INDEX_PREFIX,
     MANIFEST_PREFIX,
     TRANSACTIONS_PREFIX,
     WORK_PREFIX,
@@ -50,6 +51,7 @@ COLLECTED = (
     "tokens/",
     "docmap/",
     "dropped/",
+    f"{INDEX_PREFIX}/",
     "signatures/",
     "private/quarantine/",
     "tokenizer/",

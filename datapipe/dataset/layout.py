@@ -19,6 +19,8 @@ __all__ = [
     "GARBAGE_PREFIX",
     "HINT_PATH",
     "HOLDS_PREFIX",
+    "INDEX_KINDS",
+    "INDEX_PREFIX",
     "LOG_PREFIX",
     "MANIFEST_PREFIX",
     "RETIRED_PATH",
@@ -33,6 +35,7 @@ __all__ = [
     "entry_path",
     "entry_version",
     "hold_path",
+    "index_path",
     "manifest_path",
     "object_path",
     "signature_path",
@@ -51,6 +54,8 @@ HINT_PATH = "_log/HINT"
 MANIFEST_PREFIX = "_manifests"
 TOKENS_PREFIX = "tokens"
 DOCMAP_PREFIX = "docmap"
+INDEX_PREFIX = "index"
+INDEX_KINDS = ("doc", "url", "domain")
 TRANSACTIONS_PREFIX = "_transactions/"
 GARBAGE_PREFIX = "_gc/"
 WORK_PREFIX = "_work/"
@@ -116,6 +121,11 @@ def tokens_path(stored_sha256: str) -> str:
 def docmap_path(sha256: str) -> str:
     """Returns the path of a shard's docmap."""
     return object_path(DOCMAP_PREFIX, sha256, ".parquet", fan_out=True)
+
+
+def index_path(kind: str, sha256: str) -> str:
+    """Returns the path of a file of an index."""
+    return object_path(f"{INDEX_PREFIX}/{kind}", sha256, ".parquet")
 
 
 def tokenizer_path(sha256: str, name: str) -> str:

@@ -19,7 +19,9 @@ __all__ = [
     "ConservationRow",
     "Digest",
     "Digests",
+    "IndexFile",
     "Manifest",
+    "ShardRange",
     "SourceSummary",
     "TableFile",
     "TokenizerInfo",
@@ -44,6 +46,30 @@ class TableFile(msgspec.Struct, frozen=True, kw_only=True):
     """Stored size."""
     logical_sha256: Digest | None
     """SHA-256 over the canonical encoding of its rows; None for shards and details."""
+
+
+class ShardRange(msgspec.Struct, frozen=True, kw_only=True):
+    """Shards [first, end) of a source."""
+
+    source: str
+    first: Count
+    end: Count
+
+
+class IndexFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of an index, and the tables whose rows it holds: these docmaps, then `dropped`.
+
+    Their numbers in the file follow from this order.
+    """
+
+    sha256: Digest
+    rows: Count
+    bytes: Count
+    """Stored size."""
+    shards: tuple[ShardRange, ...]
+    """In the order of the manifest's sources; none is empty."""
+    dropped: tuple[Count, Count]
+    """Files [first, end) of the table `dropped`."""
 
 
 class TokenizerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,11 +141,11 @@ class Digests(msgspec.Struct, frozen=True, kw_only=True):
     logical: Digest
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A version. Keys that this program doesn't know are ignored; a newer format is refused."""
 
     format: Count
-    operation: Literal["build", "append"]
+    operation: Literal["build", "append", "index"]
     parents: tuple[Digest, ...]
     """Manifests of the versions that it follows, at most one now."""
     recipe: dict[str, Any]
@@ -141,6 +167,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     digests: Digests
     tables: dict[str, tuple[TableFile, ...]]
     """Files of each table, rows in file order; `signatures` is absent where none were kept."""
+    indexes: dict[str, tuple[IndexFile, ...]] = {}
+    """Files of each index, the oldest rows first; one that is here holds all rows there are."""
 
     def files(self, table: str) -> tuple[TableFile, ...]:
         """Returns the files of a table, none where the version has no such table."""

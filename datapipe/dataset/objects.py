@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,17 +18,19 @@ from tiering.errors import (
     StoreError,
     UndecidedError,
 )
-from tiering.store import BlockingStore, Mode, ObjectInfo
+from tiering.store import BlockingStore, Mode, ObjectInfo, View
 
 __all__ = [
     "MOST_JSON_BYTES",
     "check_digest",
+    "check_digest_of",
     "get_json",
     "get_json_together",
     "put_again",
     "put_object",
     "read_object",
     "reading",
+    "stream_sha256",
     "to_repair",
     "writing",
 ]
@@ -41,6 +44,7 @@ _JSON_AT_FIRST_BYTES = 1 << 20
 """Nearly all JSON is smaller, and is read by one request."""
 
 _ATTEMPTS = 5
+_PIECE_BYTES = 8 << 20
 
 
 def put_object(
@@ -146,11 +150,36 @@ def check_digest(store: BlockingStore, path: str, data: Buffer, *, sha256: str) 
     """Returns if bytes are what their digest says. Raises: DamagedError: they aren't."""
     found = sha256_hex(data)
     if found != sha256:
-        raise DamagedError(
-            f"{path} in {store.url} is damaged: SHA-256 {sha256} expected, {found} read "
-            f"({memoryview(data).nbytes} bytes); what it describes can't be used; "
-            f"{to_repair(store.url)}"
-        )
+        raise _damaged(store, path, memoryview(data).nbytes, expected=sha256, found=found)
+
+
+def check_digest_of(store: BlockingStore, path: str, view: View, *, sha256: str) -> None:
+    """Returns if an open object, which may be larger than memory, is what its digest says.
+
+    Raises:
+        DamagedError: it isn't.
+    """
+    found, size = stream_sha256(view)
+    if found != sha256:
+        raise _damaged(store, path, size, expected=sha256, found=found)
+
+
+def stream_sha256(view: View) -> tuple[str, int]:
+    """Returns the SHA-256 of an open object in hex, and its size; reads it in pieces."""
+    digest, piece, offset = hashlib.sha256(), bytearray(_PIECE_BYTES), 0
+    while count := view.read_into(memoryview(piece), offset):
+        digest.update(memoryview(piece)[:count])
+        offset += count
+    return digest.hexdigest(), offset
+
+
+def _damaged(
+    store: BlockingStore, path: str, size: int, *, expected: str, found: str
+) -> DamagedError:
+    return DamagedError(
+        f"{path} in {store.url} is damaged: SHA-256 {expected} expected, {found} read "
+        f"({size} bytes); what it describes can't be used; {to_repair(store.url)}"
+    )
 
 
 @contextlib.contextmanager

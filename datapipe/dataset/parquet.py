@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from datapipe.errors import DamagedError
+from tiering.errors import StoreError
 
 __all__ = [
     "GROUP_ROWS",
@@ -108,6 +109,8 @@ def open_table(source: Any, schema: pa.Schema, *, path: str, of: str = "") -> pq
         stored_bytes = source.seek(0, io.SEEK_END)
         file = pq.ParquetFile(source, read_dictionary=names)
         _check_claims(file.metadata, most_rows=MOST_ROWS_PER_BYTE * stored_bytes)
+    except StoreError:
+        raise  # the source failed, not what it holds
     except _DAMAGE as error:
         raise _damaged(path, of, error) from error
     return file
@@ -145,6 +148,8 @@ def restore(
         is_large = file.metadata.num_rows > DEFAULT_GROUP_ROWS  # below, threads cost more than help
         table = file.read_row_groups(list(numbers), columns=wanted.names, use_threads=is_large)
         return table.select(wanted.names).cast(wanted)
+    except StoreError:
+        raise
     except _DAMAGE as error:
         raise _damaged(path, of, error) from error
 

@@ -19,6 +19,7 @@ from datapipe.dataset.digests import (
 )
 from datapipe.dataset.draft import TokenizerRecord, VersionDraft
 from datapipe.dataset.hashing import canonical_json, sha256_hex
+from datapipe.dataset.index.complete import NewIndexFile
 from datapipe.dataset.layout import FORMAT_VERSION, TABLE_KINDS
 from datapipe.dataset.manifest import (
     ConservationRow,
@@ -68,6 +69,7 @@ class VersionPlan:
 
     manifest: Manifest
     files: tuple[NewFile, ...]
+    index_files: tuple[NewIndexFile, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,7 +91,7 @@ def plan_version(draft: VersionDraft) -> VersionPlan:
     Raises:
         ValueError: a table lacks columns or has nulls where none may be.
     """
-    base = draft.parent if draft.operation == "append" else None
+    base = draft.base
     before = base.manifest.conservation if base else ()
     conservation = sum_counts(before, draft.counts)
     shards = group_shards(draft.shards)

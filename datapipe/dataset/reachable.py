@@ -46,6 +46,8 @@ class Reachable:
         paths = {path}
         for name, kind in TABLE_KINDS.items():
             paths |= {kind.path(file.sha256) for file in manifest.files(name)}
+        for index, indexed in manifest.indexes.items():
+            paths |= {layout.index_path(index, file.sha256) for file in indexed}
         tokenizer = manifest.tokenizer
         paths |= {layout.tokenizer_path(tokenizer.sha256, name) for name in tokenizer.files}
         for file in manifest.files("shards"):

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.dataset as pads
 
 from datapipe.dataset import layout
+from datapipe.dataset.documents import documents_of, dropped_of
+from datapipe.dataset.index.lookup import Index
 from datapipe.dataset.layout import TABLE_KINDS
 from datapipe.dataset.manifest import Manifest, SourceSummary, TableFile
 from datapipe.dataset.objects import read_object, reading, to_repair
@@ -100,6 +103,7 @@ class Dataset:
         self._lock = threading.Lock()
         self._index: _ShardIndex | None = None
         self._groups: OrderedDict[tuple[str, int], pa.Table] = OrderedDict()
+        self._indexes: dict[str, Index] = {}
 
     def __repr__(self) -> str:
         return f"Dataset({self.url!r}, version={self.version})"
@@ -205,6 +209,18 @@ class Dataset:
 
     # -- tables
 
+    def documents(self) -> pads.Dataset:
+        """Returns all documents as a pyarrow dataset, whose docmaps are read when it is scanned.
+
+        Columns of DOCMAP, and `source` and `shard`; in the order of sources, shards and tokens.
+        Files are read by ranges, so their digests aren't checked.
+        """
+        return documents_of(self)
+
+    def dropped_rows(self) -> pads.Dataset:
+        """Returns the rows of `dropped()` as a pyarrow dataset, likewise."""
+        return dropped_of(self)
+
     def dropped(self) -> pa.Table:
         """Returns one row a document that a stage removed."""
         return self._read_table("dropped")
@@ -220,6 +236,16 @@ class Dataset:
     def signatures(self) -> pa.Table | None:
         """Returns what exact deduplication compared; None if it never did."""
         return self._read_table("signatures") if "signatures" in self.manifest.tables else None
+
+    def index(self, kind: str) -> Index | None:
+        """Returns an index of "doc", "url" or "domain"; None: the version has none of that kind."""
+        files = self.manifest.indexes.get(kind)
+        if files is None:
+            return None
+        with self._lock:
+            if kind not in self._indexes:
+                self._indexes[kind] = Index(self.repository.store, kind, files)
+            return self._indexes[kind]
 
     def rows_since(self, table: str, before: Dataset) -> pa.Table:
         """Returns the rows of a table that are in files which an earlier version doesn't have."""

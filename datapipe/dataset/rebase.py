@@ -3,7 +3,8 @@
 An append over appends gives exactly what it would have given had it begun after them: its shards
 are numbered on behind theirs, and nothing else of it depends on the parent. Where something does,
 because both read the same file or both kept the same text, it is a conflict that is named; the
-append run again finds what the others added.
+append run again finds what the others added. A version that only has indexes more is in nobody's
+way, and follows whatever was appended.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datapipe.dataset.draft import VersionDraft
+from datapipe.dataset.draft import TokenizerRecord, VersionDraft
 from datapipe.dataset.log import LogEntry
 from datapipe.dataset.reader import Dataset
 from datapipe.errors import CommitConflictError
 
-__all__ = ["rebase_append", "renumber"]
+__all__ = ["index_draft", "rebase_append", "renumber"]
 
 
 def rebase_append(
@@ -37,12 +38,39 @@ def rebase_append(
         CommitConflictError: it can't follow without being made anew.
     """
     for entry in entries:
-        if draft.operation != "append" or entry.operation != "append":
+        if "build" in (draft.operation, entry.operation):
             raise _conflict(onto, entry, "")
+    if draft.operation == "index":
+        return index_draft(onto, draft.indexes)
     assert draft.parent is not None
     _check_inputs(draft, draft.parent, onto, entries[-1])
     _check_keys(draft, draft.parent, onto, entries[-1])
     return renumber(draft, onto=onto)
+
+
+def index_draft(dataset: Dataset, kinds: frozenset[str]) -> VersionDraft:
+    """Returns a draft of the same content, with indexes of these kinds."""
+    manifest = dataset.manifest
+    info = manifest.tokenizer
+    return VersionDraft(
+        operation="index",
+        parent=dataset,
+        recipe=manifest.recipe,
+        shards=[],
+        counts=[],
+        tokenizer=TokenizerRecord(
+            files=dataset.tokenizer_files(),
+            vocabulary=info.vocabulary,
+            canary=info.canary,
+            vocab_size=info.vocab_size,
+            max_id=info.max_id,
+            eos_id=info.eos_id,
+            backend=info.backend,
+        ),
+        environment=manifest.environment,
+        licences=manifest.licences,
+        indexes=kinds,
+    )
 
 
 def renumber(draft: VersionDraft, *, onto: Dataset) -> VersionDraft:

@@ -1,8 +1,9 @@
-"""Where a document lies: the one place that looks documents up.
+"""Where a document lies: the one place that looks kept documents up.
 
-One column of the docmaps is read, 16 bytes a document for a doc_id, by as many threads as there are
-processors; a doc_id ends the search where it is found. What a docmap says of a document that was
-found is read from the whole docmap, whose digest is checked.
+A doc_id is looked up in the version's index, if it has one. Else one column of the docmaps is read,
+16 bytes a document for a doc_id, by as many threads as there are processors; a doc_id ends the
+search where it is found. What a docmap says of a document that was found is read from the whole
+docmap, whose digest is checked.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datapipe.dataset import Dataset, layout
+from datapipe.dataset.find import find, id_wanted
 from datapipe.dataset.objects import reading
 from datapipe.dataset.parquet import open_table, restore
 from datapipe.dataset.tables import DOCMAP, HASH_BYTES
@@ -73,8 +75,7 @@ def find_document(
     """
     doc_id = _doc_id(document)
     if doc_id is not None:
-        scalar = pa.scalar(doc_id, pa.binary(HASH_BYTES))
-        hits = _scan(dataset, "doc_id", _equal_to(scalar), source=source, progress=progress)
+        hits = _by_id(dataset, doc_id, source=source, progress=progress)
         if (first := next(hits, None)) is not None:
             return first
     hits = _scan(
@@ -108,6 +109,21 @@ def unknown_document(
         f"no document of {dataset.url}@{dataset.version} has the doc_id or record id {shown}; "
         f"{hint} (a doc_id is {2 * HASH_BYTES} hex digits)"
     )
+
+
+def _by_id(
+    dataset: Dataset, doc_id: bytes, *, source: str | None, progress: Progress
+) -> Iterator[DocumentAt]:
+    if dataset.index("doc") is None:
+        match = _equal_to(pa.scalar(doc_id, pa.binary(HASH_BYTES)))
+        yield from _scan(dataset, "doc_id", match, source=source, progress=progress)
+        return
+    if source is not None:
+        dataset.shards(source)  # raises for an unknown one
+    for found in find(dataset, id_wanted(doc_id.hex())):
+        name, number = found.table
+        if name is not None and source in (None, name):
+            yield DocumentAt(name, number, found.row)
 
 
 def _scan(

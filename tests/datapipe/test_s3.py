@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datapipe.dataset import open_dataset, verify_dataset
+from datapipe.dataset import index_dataset, open_dataset, verify_dataset
 from datapipe.engine import BuildOptions, Request, append_dataset, build_dataset
 from datapipe.errors import DamagedError
-from datapipe.lineage import read_documents
+from datapipe.lineage import open_sql, read_documents, why_document
 from tiering.testing import Fault, FaultProxy, S3Server
 
 pytestmark = pytest.mark.s3
@@ -107,3 +107,25 @@ def test_flipped_bytes_on_the_way_are_named(
         assert verify_dataset(dataset).problems
         proxy.fail(Fault(status=503, share=0.2), Fault(method="GET", share=0.2, reset_at_byte=50))
         assert verify_dataset(dataset).problems == []
+
+
+def test_documents_are_queried_on_s3(tmp_path: Path, tokenizer_path: Path, url: str) -> None:
+    pytest.importorskip("duckdb", reason="duckdb isn't installed")
+    make(tmp_path, tokenizer_path, url)
+    make(tmp_path, tokenizer_path, str(tmp_path / "folder"))
+    remote, local = open_dataset(url), open_dataset(str(tmp_path / "folder"))
+    assert remote.documents().to_table().equals(local.documents().to_table())
+    with open_sql(url, "select count(*) as n, min(doc_id) as first from documents") as rows:
+        found = [row for batch in rows.batches() for row in batch.to_pylist()]
+    first = min(local.documents().to_table()["doc_id"].to_pylist())
+    assert found == [{"n": 300, "first": first.hex()}]
+    expected = why_document(local, first.hex())
+    assert why_document(remote, first.hex()) == expected
+    index_dataset(remote.repository, time_seconds=1.0)
+    more = Request(inputs=(write_texts(tmp_path / "b.jsonl", texts(20, word="cat")),))
+    append_dataset(url, more, options=BuildOptions(workers=1))
+    indexed = open_dataset(url)
+    assert [len(files) for files in indexed.manifest.indexes.values()] == [2, 2, 2]
+    (fate,) = why_document(indexed, first.hex())
+    assert fate.values == expected[0].values
+    assert verify_dataset(indexed).problems == []

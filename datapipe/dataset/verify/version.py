@@ -19,6 +19,7 @@ from datapipe.dataset.repository import (
     rollback_check,
 )
 from datapipe.dataset.verify.chain import check_chain
+from datapipe.dataset.verify.indexes import check_indexes
 from datapipe.dataset.verify.origin import Origin
 from datapipe.dataset.verify.report import Findings, Repaired, VerifyReport
 from datapipe.dataset.verify.runs import check_references, check_runs
@@ -65,6 +66,7 @@ def verify_dataset(
     check_tables(findings, dataset)  # before all that is read through them
     check_manifest(findings, dataset)
     check_tokenizer(findings, dataset)
+    check_indexes(findings, dataset)
     check_references(findings)
     check_runs(findings, dataset.repository)
     with findings.attempt(layout.manifest_path(dataset.manifest_sha256)):

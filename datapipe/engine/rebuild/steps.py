@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from datapipe.dataset import Dataset, Repository, layout
+from datapipe.dataset.index.complete import MOST_FILES
 from datapipe.dataset.log import read_entry
 from datapipe.dataset.objects import read_object, writing
 from datapipe.engine.building import run_build
@@ -70,7 +71,7 @@ def rebuild_dataset(version: Dataset, *, options: RebuildOptions) -> RebuildRepo
     if options.work is not None and not Path(options.work).is_dir():
         raise UsageError(f"--work {options.work} isn't a local folder; nothing was rebuilt")
     steps: list[Step] = []
-    for step in [version] if options.last_step else _steps(version):
+    for step in _steps(version)[-1:] if options.last_step else _steps(version):
         steps.append(_do_again(step, options))
         if steps[-1].verdict is Verdict.DIFFERENT:
             break
@@ -83,11 +84,11 @@ def rebuild_dataset(version: Dataset, *, options: RebuildOptions) -> RebuildRepo
 
 
 def _steps(version: Dataset) -> list[Dataset]:
-    """Returns the versions from the last build on up to this one."""
+    """Returns the versions from the last build on up to this one, but those that only index."""
     steps = [version]
-    while steps[-1].manifest.operation == "append":
+    while steps[-1].manifest.operation != "build":
         steps.append(version.repository.open(steps[-1].version - 1))
-    return steps[::-1]
+    return [step for step in reversed(steps) if step.manifest.operation != "index"]
 
 
 def _do_again(version: Dataset, options: RebuildOptions) -> Step:
@@ -195,13 +196,17 @@ def _seed(repository: Repository, parent: Dataset, append: Sequence[SourceInputs
 def _needed_by_append(parent: Dataset, sources: Sequence[SourceInputs]) -> dict[str, str]:
     """Returns digests by path of the parent's tables, and of docmaps that an append looks into.
 
-    It looks into one for its columns, and into all of a source of which it reads a file again.
+    It looks into one for its columns, and into all of a source of which it reads a file again; and
+    it takes in files of an index that has enough of them.
     """
     digests = {
         kind.path(file.sha256): file.sha256
         for name, kind in layout.TABLE_KINDS.items()
         for file in parent.manifest.files(name)
     }
+    for kind_name, files in parent.manifest.indexes.items():
+        if len(files) >= MOST_FILES:
+            digests |= {layout.index_path(kind_name, file.sha256): file.sha256 for file in files}
     again = _read_again(parent, sources)
     for source in parent.sources:
         docmaps = parent.shards(source.name).docmap_sha256

@@ -54,6 +54,7 @@ _VALID = {
     "log": ["{dataset}"],
     "diff": ["{dataset}", "1", "1"],
     "tag": ["{dataset}", "a"],
+    "index": ["{dataset}", "--dry-run", "-q"],
     "gc": ["{dataset}", "-q"],
     "hold": ["{dataset}", "1"],
     "verify": ["{dataset}", "-q"],
@@ -64,6 +65,7 @@ _VALID = {
     "export": ["{dataset}", "--to", "megatron", "-o", "{new}-export", "-q"],
     "lineage batch": ["{dataset}", "--run", "r", "--step", "1"],
     "lineage doc": ["{dataset}", "d1", "--run", "r"],
+    "lineage why": ["{dataset}", "d1", "-q"],
     "tokenizer train": ["{file}", "-o", "{new}.json", "--vocab-size", "300", "-q"],
 }
 """Words that a command takes; of one that isn't listed, whatever it asks for."""

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from datapipe.dataset import Dataset, Repository, log_entries, verify_dataset
+from datapipe.dataset import Dataset, Repository, index_dataset, log_entries, verify_dataset
+from datapipe.dataset.find import find, id_wanted
 from datapipe.testing import commit_small, small_draft, start_appender
 from tiering.testing import S3Server
 
@@ -60,3 +61,20 @@ def test_every_append_to_s3_is_a_version(
     repository.create()
     commit_small(repository, small_draft(repository, {"web": [[3, 4], [5]], "books": [[9]]}))
     append_from_many(repository.open(), processes=processes, appends=appends)
+
+
+def test_indexes_are_whole_after_appends_of_many_processes(dataset: Dataset) -> None:
+    index_dataset(dataset.repository, time_seconds=1.0)
+    running = [start_appender(dataset.url, f"p{number}", 3) for number in range(3)]
+    assert [process.wait() for process in running] == [0] * 3
+    latest = Repository(dataset.url).open()
+    assert latest.version == 2 + 9
+    totals = latest.manifest.totals
+    rows = sum(file.rows for file in latest.manifest.indexes["doc"])
+    assert rows == totals.kept + totals.dropped
+    for source in latest.sources:
+        for number in range(source.num_shards):
+            for doc_id in latest.docmap(source.name, number)["doc_id"].to_pylist():
+                places = [row.table for row in find(latest, id_wanted(doc_id.hex()))]
+                assert (source.name, number) in places
+    assert verify_dataset(latest).problems == []

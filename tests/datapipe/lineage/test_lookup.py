@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from datapipe.dataset import Dataset, layout
+from datapipe.dataset import Dataset, index_dataset, layout
 from datapipe.errors import DamagedError, UnknownReferenceError
 from datapipe.lineage.lookup import DocumentAt, find_document, unknown_document
 from datapipe.testing import make_dataset
@@ -49,6 +49,22 @@ def test_every_document_is_found_by_both_ids(streamed: Dataset) -> None:
     assert len(expected) == 2 * sum(source.num_documents for source in streamed.sources)
     for document in sorted(expected)[::7]:
         assert find_document(streamed, document) == expected[document]
+
+
+def test_an_index_finds_the_same_documents_without_looking_through(own: Dataset) -> None:
+    expected = places(own)
+    index_dataset(own.repository, ["doc"], time_seconds=1.0)
+    indexed, heard = own.repository.open(), Heard()
+    for document in sorted(expected)[::7]:
+        if len(document) == 32:
+            at = find_document(indexed, document, progress=heard)
+            assert at == expected[document]
+            assert find_document(indexed, document, source=at.source) == at
+    assert heard.phases == 0
+    other = next(doc for doc, at in expected.items() if len(doc) == 32 and at.source != "books")
+    assert find_document(indexed, other, source="books") is None
+    with pytest.raises(UnknownReferenceError, match="no source 'nix'"):
+        find_document(indexed, other, source="nix")
 
 
 @pytest.mark.parametrize("document", ["", "f" * 32, "F" * 31, "nobody", "zz", "\n", "crawl-1"])

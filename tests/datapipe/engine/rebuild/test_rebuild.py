@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from datapipe.clean import normalize
-from datapipe.dataset import Dataset, open_dataset, parquet
+from datapipe.dataset import Dataset, index_dataset, open_dataset, parquet
+from datapipe.dataset.index.complete import MOST_FILES
 from datapipe.engine import BuildOptions, Request, append_dataset, build_dataset, building
 from datapipe.engine.rebuild import RebuildOptions, RebuildReport, Verdict, rebuild_dataset
 from datapipe.engine.rebuild.inputs import RecordedFile, find_files, fits
@@ -110,6 +111,25 @@ def test_all_steps_are_done_from_the_build_on(made: Dataset, tmp_path: Path) -> 
     report = again(second, inputs=tmp_path / "moved", last_step=False)
     assert [step.version for step in report.steps] == [1, 2]
     assert report.to_json()["verdict"] == "identical"
+
+
+@pytest.mark.parametrize("num_appends", [1, MOST_FILES])
+def test_indexes_come_out_too_and_are_no_step(
+    made: Dataset, tmp_path: Path, num_appends: int
+) -> None:
+    index_dataset(made.repository, time_seconds=1.0)
+    indexed = made.repository.open()
+    report = again(indexed, inputs=tmp_path / "moved")
+    assert (report.version, report.verdict) == (4, Verdict.IDENTICAL)
+    assert [step.version for step in report.steps] == [3]
+    for number in range(num_appends):
+        path = write(tmp_path / "moved" / "late" / f"{number}.jsonl", 3, word=f"late{number}")
+        more = Request(inputs=(str(path),), source="books", max_quarantined_fraction=1.0)
+        append_dataset(made.url, more, options=BuildOptions(workers=1))
+    latest = made.repository.open()
+    assert len(latest.manifest.indexes["doc"]) == 2
+    report = again(latest, inputs=None)
+    assert (report.verdict, report.steps[-1].version) == (Verdict.IDENTICAL, latest.version)
 
 
 def test_inputs_are_found_where_they_were(template: Path, tmp_path: Path) -> None:
