@@ -141,6 +141,15 @@ class Repository:
             except ObjectExistsError:
                 read_format(self._store)
 
+    def check_numbers(self) -> None:
+        """Returns if every version up to the newest has its log entry.
+
+        Raises:
+            DamagedError: one is missing.
+        """
+        with reading(self.store, layout.LOG_PREFIX):
+            list_versions(self.store)
+
     # -- objects
 
     def write_object(self, prefix: str, data: Buffer, suffix: str, fan_out: bool = False) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from datapipe.dataset.keep import list_holds
 from datapipe.dataset.layout import HINT_PATH, LOG_PREFIX, entry_path, manifest_path
-from datapipe.dataset.log import LogEntry, find_latest, list_versions, read_entry, read_hint
+from datapipe.dataset.log import LogEntry, find_latest, read_entry, read_hint
 from datapipe.dataset.objects import reading
 from datapipe.dataset.repository import Repository
 from datapipe.dataset.retired import read_retired
@@ -59,7 +59,7 @@ def read_witnesses(repo: Repository, *, runs: Sequence[RunStore] = ()) -> list[W
 
 
 def check_log(repo: Repository) -> None:
-    """Returns unless the log has a gap, or something names a version that it doesn't have.
+    """Returns unless something in the dataset names a version that its log doesn't have.
 
     What can't be read proves nothing, and keeps no writer out.
 
@@ -83,8 +83,6 @@ def check_log(repo: Repository) -> None:
         if 1 <= version <= latest
     }
     check_witnesses(repo.store, found, latest=latest, manifests=manifests)
-    with reading(repo.store, LOG_PREFIX):
-        list_versions(repo.store)
 
 
 def check_witnesses(

@@ -77,7 +77,7 @@ def run_build(
         ResumableError: partly done; the same call goes on.
     """
     started = time.monotonic()
-    output = find_output(out, tokenizer, append=append)
+    output = find_output(out, tokenizer, append=append, is_whole=recorded is None)
     workers = options.workers if options.workers is not None else available_cores()
     executor = LocalExecutor(workers)
     build = _Build(recipe, output, tokenizer, append, options, executor, recorded)

@@ -32,12 +32,19 @@ class Output:
         return newest.version if newest is not None else 0
 
 
-def find_output(out: str, tokenizer: Tokenizer, *, append: bool) -> Output:
+def find_output(out: str, tokenizer: Tokenizer, *, append: bool, is_whole: bool = True) -> Output:
     """Returns what lies at `out`; writes nothing.
+
+    Args:
+        out: URL of the dataset.
+        tokenizer: what the build encodes with.
+        append: whether the parent's documents stay.
+        is_whole: the log must not have a gap; a rebuild works on a part of one.
 
     Raises:
         UsageError: something else than a dataset lies there.
         TokenizerMismatchError: a dataset of another tokenizer.
+        DamagedError: versions are lost.
     """
     check_text(out, "out")
     repository = Repository(out)
@@ -49,6 +56,8 @@ def find_output(out: str, tokenizer: Tokenizer, *, append: bool) -> Output:
     if not repository.exists():
         _check_free(repository)
         return Output(repository=repository, parent=None)
+    if is_whole:
+        repository.check_numbers()
     unreadable = None if append else repository.unreadable()
     check = rollback_check(repository)
     parent = repository.before(unreadable) if unreadable else repository.latest(check=check)

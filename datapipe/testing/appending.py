@@ -6,8 +6,8 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from datapipe.dataset import Repository
-from datapipe.testing.datasets import commit_small, small_draft
+from datapipe.dataset import Repository, begin_transaction
+from datapipe.testing.datasets import commit_draft, small_draft
 
 __all__ = ["append_often", "start_appender"]
 
@@ -22,15 +22,24 @@ def append_often(url: str, name: str, count: int) -> None:
     """
     repository = Repository(url)
     for number in range(count):
-        draft = small_draft(
+        parent = repository.open()
+        with begin_transaction(
             repository,
-            {"web": [[2, 3]], name: [[4]]},
-            parent=repository.open(),
-            operation="append",
-            file=f"{name}-{number}.jsonl",
-            seed=1000 * int(name[1:]) + number,
-        )
-        commit_small(repository, draft, author=name, transaction=f"{name}-{number}")
+            base_version=parent.version,
+            author=name,
+            time_seconds=1000.0,
+            id=f"{name}-{number}",
+        ) as transaction:  # before anything is written: else gc may free it
+            writing = repository.since(transaction.started_seconds)
+            draft = small_draft(
+                writing,
+                {"web": [[2, 3]], name: [[4]]},
+                parent=parent,
+                operation="append",
+                file=f"{name}-{number}.jsonl",
+                seed=1000 * int(name[1:]) + number,
+            )
+            commit_draft(writing, draft, author=name, transaction=transaction)
 
 
 def start_appender(

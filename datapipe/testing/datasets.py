@@ -19,6 +19,7 @@ from datapipe.dataset import (
     ShardRecord,
     SourceCounts,
     TokenizerRecord,
+    Transaction,
     VersionDraft,
     begin_transaction,
     commit_version,
@@ -31,6 +32,7 @@ from datapipe.dataset.shards import Tokens
 from datapipe.dataset.tables import DROPPED, QUARANTINE, SIGNATURES
 
 __all__ = [
+    "commit_draft",
     "commit_small",
     "small_docmap",
     "small_draft",
@@ -174,15 +176,22 @@ def commit_small(
     with begin_transaction(
         repo, base_version=base_version, author=author, time_seconds=1000.0, id=transaction
     ) as running:
-        return commit_version(
-            repo,
-            draft,
-            author=author,
-            reason="a test",
-            input_roots=[],
-            time_seconds=1000.0,
-            transaction=running,
-        )
+        return commit_draft(repo, draft, author=author, transaction=running)
+
+
+def commit_draft(
+    repo: Repository, draft: VersionDraft, *, author: str, transaction: Transaction
+) -> Committed:
+    """Commits a draft at second 1,000 of the epoch, in a transaction that runs."""
+    return commit_version(
+        repo,
+        draft,
+        author=author,
+        reason="a test",
+        input_roots=[],
+        time_seconds=1000.0,
+        transaction=transaction,
+    )
 
 
 def _write_shards(

@@ -8,7 +8,7 @@ from typing import Literal
 
 from tiering.checksums import Buffer
 from tiering.errors import StoreError
-from tiering.store import BlockingStore, Mode, ObjectInfo, View
+from tiering.store import BlockingStore, Mode, ObjectInfo, View, check_path
 
 __all__ = ["Fault", "FaultyStore"]
 
@@ -100,7 +100,7 @@ class FaultyStore:
 
     def delete_many(self, paths: Iterable[str]) -> None:
         """See `BlockingStore.delete_many`; each path is asked for as a "delete"."""
-        for path in paths:
+        for path in [check_path(path) for path in paths]:
             self.delete(path)
 
     def _check(self, verb: str, path: str) -> None:

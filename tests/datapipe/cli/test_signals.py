@@ -52,7 +52,7 @@ if __name__ == "__main__":
     if point == "encode":
         building.merge.quarantine_table = interrupting(building.merge.quarantine_table)
     if point == "emptying":
-        work.Work.empty = interrupting(work.Work.empty)
+        building.empty_work = interrupting(building.empty_work)
     if point == "printing":
         import datapipe.cli.build as build
         build._draw = interrupted_after(build._draw)

@@ -528,16 +528,6 @@ def test_a_run_record_that_cannot_be_read_keeps_no_writer_out(appended: Dataset)
         Collector(appended.repository, grace_seconds=0).find()
 
 
-def test_nothing_is_written_where_the_log_has_a_gap(appended: Dataset) -> None:
-    repo = appended.repository
-    repo.store.delete("_log/00000000000000000001.json")
-    with pytest.raises(
-        DamagedError, match=r"0001.json is damaged: it is missing, but version 2 is"
-    ):
-        begin_transaction(repo, base_version=2, author="", time_seconds=0.0)
-    assert not list(repo.store.list("_transactions/"))
-
-
 def test_nothing_is_freed_where_the_format_file_is_damaged(appended: Dataset) -> None:
     path = Path(appended.url) / "format.json"
     path.write_bytes(path.read_bytes().replace(b"true", b"tru3"))

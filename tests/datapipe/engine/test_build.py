@@ -274,6 +274,17 @@ def test_a_version_without_documents_is_warned_of(tmp_path: Path, tokenizer_path
     assert report.warnings == ["no document was kept of 2 records: nothing can be trained on"]
 
 
+def test_nothing_is_written_where_the_log_has_a_gap(tmp_path: Path, tokenizer_path: Path) -> None:
+    out, more = tmp_path / "ds", write_jsonl(tmp_path / "b.jsonl", ["new"])
+    build([write_jsonl(tmp_path / "a.jsonl", ["old"])], tokenizer_path, out)
+    append(out, [more])
+    (out / "_log/00000000000000000001.json").unlink()
+    write_jsonl(more, ["newer"])
+    with pytest.raises(DamagedError, match=r"0001.json is (damaged: it is )?missing"):
+        append(out, [more])
+    assert len(list((out / "_log").glob("0*.json"))) == 1
+
+
 def test_a_few_bad_records_and_nothing_else_commit_nothing(
     tmp_path: Path, tokenizer_path: Path
 ) -> None:

@@ -73,9 +73,10 @@ def test_where_a_run_ended_is_recorded(
 def test_an_error_ends_the_record(own: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     batches = iter(stream(own))
     next(batches)
-    monkeypatch.setattr(os, "preadv", lambda *_: 1 // 0)
-    with pytest.raises(ZeroDivisionError):
-        next(batches)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "preadv", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            next(batches)
     end = RunStore.of(own.repository).read("r")[0].end
     assert end is not None
     assert (end.reason, end.next_batch) == ("failed", 1)
