@@ -89,6 +89,11 @@ def test_a_colon_may_be_part_of_a_path(
     assert open_store(path).url == str(tmp_path / path)
 
 
+def test_a_file_system_that_makes_nothing_is_said_so() -> None:
+    with pytest.raises(StoreError, match=r"/proc/x.*nothing can be made in that folder.*another"):
+        LocalFiles("/proc/x").put("a", b"")
+
+
 def test_file_urls_are_decoded(tmp_path: Path) -> None:
     assert open_store(f"file://{tmp_path}/a%20b%3F").url == f"{tmp_path}/a b?"
 
