@@ -16,6 +16,9 @@ TieringError
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 __all__ = [
     "AccessDeniedError",
     "ChecksumError",
@@ -29,7 +32,31 @@ __all__ = [
     "ThrottledError",
     "TieringError",
     "UndecidedError",
+    "remedy_of",
 ]
+
+_DENIED = "check owner, permissions and mount options"
+_FULL = "free space or raise the quota"
+_NO_FOLDER = "a file lies where a folder must be: move it away"
+_REMEDIES = {
+    errno.EACCES: _DENIED,
+    errno.EPERM: _DENIED,
+    errno.EROFS: _DENIED,
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EIO: "the disk can't be read or written there: look at the system's log, and use a copy",
+    errno.ELOOP: "links point at each other there: remove them",
+    errno.EMFILE: "too many files are open: raise the limit (`ulimit -n`)",
+    errno.ENFILE: "too many files are open on this machine: end other programs",
+    errno.ENAMETOOLONG: "the file system takes no such long names: use a shorter path",
+    errno.EEXIST: _NO_FOLDER,
+    errno.ENOTDIR: _NO_FOLDER,
+    errno.ENOLCK: "the file system gives no locks: mount it with them, or use another folder",
+    errno.ESTALE: "the network file system lost the file: mount it again",
+}
+_REMOVED = "the folder was removed meanwhile: run the same command again"
+_NOTHING_NEW = "nothing can be made in that folder, as in /proc: use another"
+_ANY_REMEDY = "look at the folder and its disk, then run the same command again"
 
 
 class TieringError(Exception):
@@ -85,3 +112,17 @@ class StoreURLError(TieringError, ValueError):
 
 class ChecksumError(TieringError):
     """Bytes aren't what their checksum says."""
+
+
+def remedy_of(error: OSError, *, making: bool = False) -> str:
+    """Returns what to do about an error of the operating system, the end of a message.
+
+    Args:
+        error: with its errno.
+        making: whether something was to be made; then it is no surprise that it isn't there.
+    """
+    if error.errno == errno.ENOENT and making:
+        is_alone = error.filename is not None and error.filename2 is None
+        has_folder = is_alone and Path(error.filename).parent.is_dir()
+        return _NOTHING_NEW if has_folder else _REMOVED
+    return _REMEDIES.get(error.errno or 0, _ANY_REMEDY)

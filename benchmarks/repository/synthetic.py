@@ -20,6 +20,7 @@ from datapipe.dataset.manifest import (
     TokenizerInfo,
     encode_manifest,
 )
+from datapipe.dataset.objects import put_object
 from datapipe.dataset.parquet import DEFAULT_GROUP_ROWS, GROUP_ROWS, conform, encode_table
 from datapipe.dataset.plan import sum_totals
 from datapipe.dataset.repository import read_format
@@ -83,7 +84,9 @@ def _digests(data: bytes) -> pa.Array:
 
 def _real_docmap(repository: Repository) -> bytes:
     plain = conform(small_docmap([3, 4], source="web"), DOCMAP)
-    sha256 = repository.write_object("docmap", encode_table(plain), ".parquet", fan_out=True)
+    data = encode_table(plain)
+    sha256 = sha256_hex(data)
+    put_object(repository.store, layout.docmap_path(sha256), data)
     return bytes.fromhex(sha256)
 
 
@@ -91,7 +94,8 @@ def _write_table(repository: Repository, name: str, columns: Mapping[str, Any]) 
     kind = layout.TABLE_KINDS[name]
     plain = conform(pa.table(dict(columns)), kind.schema)
     data = encode_table(plain, group_rows=GROUP_ROWS.get(name, DEFAULT_GROUP_ROWS))
-    sha256 = repository.write_object(kind.prefix, data, kind.suffix)
+    sha256 = sha256_hex(data)
+    put_object(repository.store, layout.object_path(kind.prefix, sha256, kind.suffix), data)
     return TableFile(sha256=sha256, rows=plain.num_rows, bytes=len(data), logical_sha256=None)
 
 
@@ -150,8 +154,9 @@ def _commit(
         },
     )
     data = encode_manifest(manifest)
-    repository.write_object(layout.MANIFEST_PREFIX, data, ".json")
-    _publish(repository, sha256_hex(data))
+    sha256 = sha256_hex(data)
+    put_object(repository.store, layout.manifest_path(sha256), data)
+    _publish(repository, sha256)
 
 
 def _tokenizer(repository: Repository) -> TokenizerInfo:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from datapipe.errors import UsageError
+from tiering.store import meant_url
 
 __all__ = [
     "AcceptRollback",
@@ -25,6 +26,7 @@ __all__ = [
     "Yes",
     "count",
     "file_name",
+    "is_local",
     "place",
     "places",
     "share",
@@ -85,10 +87,23 @@ def count(given: int | None) -> int | None:
 
 
 def file_name(given: Path | None) -> Path | None:
-    """Returns the path of a file or folder. Raises: UsageError: it is blank."""
-    if given is not None and not str(given).strip():
+    """Returns the path of a file or folder. Raises: UsageError: it is blank, or a URL."""
+    if given is None:
+        return None
+    if not str(given).strip():
         raise UsageError(f"{str(given)!r} names no file; nothing was done; give a path")
+    if not is_local(str(given)):
+        scheme = str(given).partition(":")[0]
+        raise UsageError(
+            f"what begins with {scheme}: is no file of this machine; nothing was done; give a path "
+            "(./ before it makes one of such a name)"
+        )
     return given
+
+
+def is_local(path: str) -> bool:
+    """Returns whether a path is no URL, nor what `Path` or a slip leaves of one."""
+    return "://" not in path and meant_url(path) is None
 
 
 DatasetArgument = Annotated[

@@ -6,7 +6,7 @@ from typing import Any
 
 from datapipe.cli.messages import one_line
 from datapipe.cli.signals import Interrupted
-from tiering.errors import NoSpaceError, StoreURLError, TieringError
+from tiering.errors import NoSpaceError, StoreURLError, TieringError, remedy_of
 
 __all__ = ["explain", "is_help"]
 
@@ -28,13 +28,19 @@ def explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, TieringError):
         return text, 1
     if isinstance(error, OSError):
-        return f"{text}; nothing half-written is visible", 1
+        return f"{_of_the_system(error)}; nothing half-written is visible; {remedy_of(error)}", 1
     kind = type(error).__name__
     return (
         f"{kind}: {text}. This is a fault of datapipe; please report it with what the same command "
         "prints behind `datapipe --debug`",
         1,
     )
+
+
+def _of_the_system(error: OSError) -> str:
+    if error.filename is None:
+        return one_line(str(error))
+    return one_line(f"{error.filename} can't be used: {error.strerror}")
 
 
 def _interruption(error: Interrupted | KeyboardInterrupt) -> tuple[str, int]:

@@ -9,13 +9,14 @@ import msgspec
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AcceptRollback, AsJson, DatasetArgument, DryRun, Quiet
+from datapipe.cli.arguments import AcceptRollback, AsJson, DatasetArgument, DryRun, Quiet, is_local
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.cli.signals import noted
 from datapipe.dataset import open_dataset
 from datapipe.dataset.foreign import export_megatron
 from datapipe.errors import UsageError
+from tiering.store import printable_url
 
 __all__ = ["register"]
 
@@ -27,10 +28,10 @@ class Layout(StrEnum):
 
 
 def _local_folder(given: str) -> str:
-    if not given.strip() or "://" in given:
+    if not given.strip() or not is_local(given):
         raise UsageError(
-            f"{given!r} is no folder of this machine; nothing was exported; give a path such as "
-            "exports/dataset-3, and copy it to where it is needed"
+            f"{printable_url(given)!r} is no folder of this machine; nothing was exported; give a "
+            "path such as exports/dataset-3, and copy it to where it is needed"
         )
     return given
 

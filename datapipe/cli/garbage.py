@@ -22,7 +22,7 @@ from datapipe.cli.arguments import (
     places,
     user_or,
 )
-from datapipe.cli.output import Output, table
+from datapipe.cli.output import Output, cell_text, table
 from datapipe.cli.progress import progress
 from datapipe.cli.versions import existing, utc
 from datapipe.dataset import (
@@ -164,10 +164,11 @@ def _draw(console: Console, data: Mapping[str, Any]) -> None:
         console.print(table(["garbage", "objects", "MB"], rows))
     console.print(f"garbage: {garbage['objects']:,} objects, {garbage['bytes'] / 1e6:,.2f} MB")
     if data["retired"]:
-        console.print(f"retired: versions {', '.join(map(str, data['retired']))}")
+        verb = "would be retired" if data["dry_run"] else "retired"
+        console.print(f"{verb}: versions {', '.join(map(str, data['retired']))}")
     needed = {v: why for v, why in data["kept"].items() if why != ["not retired"]}
     for version, why in needed.items():
-        console.print(f"version {version} stays: {', '.join(why)}", markup=False)
+        console.print(f"version {version} stays: {cell_text(', '.join(why))}", markup=False)
     if data["writers"]:
         console.print(f"{data['writers']} writers are at work: what is younger than them stays")
     if deleted is not None:

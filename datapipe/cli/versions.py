@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from datapipe.cli.arguments import AsJson, Author, DryRun, PlainDataset, Reason, Yes, count, user_or
-from datapipe.cli.output import Output, table
+from datapipe.cli.output import Output, cell_text, table
 from datapipe.dataset import (
     Repository,
     Tag,
@@ -71,11 +71,11 @@ def log(
 def _log_lines(entry: Mapping[str, Any]) -> list[str]:
     tags = f"  [{', '.join(entry['tags'])}]" if entry["tags"] else ""
     tags += "  (retired)" if entry["retired"] else ""
-    author = f" by {entry['author']}" if entry["author"] else ""
+    author = f" by {cell_text(entry['author'])}" if entry["author"] else ""
     when = utc(entry["time_seconds"])
     lines = [f"version {entry['version']}  {when}  {entry['operation']}{author}{tags}"]
     if entry["reason"]:
-        lines.append(f"    {entry['reason']}")
+        lines.append(f"    {cell_text(entry['reason'])}")
     lines += [f"    {_counted(entry['counts'])}", f"    manifest {entry['manifest']}"]
     return lines
 

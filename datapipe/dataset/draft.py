@@ -32,11 +32,6 @@ class SourceCounts:
     quarantined: Mapping[str, int] = field(default_factory=dict)
     """Records by error."""
 
-    @property
-    def documents_in(self) -> int:
-        """Every record met: kept, dropped and quarantined."""
-        return self.kept + sum(self.dropped.values()) + sum(self.quarantined.values())
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerRecord:

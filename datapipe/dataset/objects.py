@@ -195,7 +195,8 @@ def reading(store: BlockingStore, path: str) -> Iterator[None]:
     except NotAFileError as error:
         raise DamagedError(f"{store.url} is damaged: {error}") from error
     except StoreError as error:
-        raise DatasetError(f"{path} in {store.url} can't be read: {error}") from error
+        what = f"{path} in {store.url}" if path else store.url
+        raise DatasetError(f"{what} can't be read: {error}") from error
 
 
 @contextlib.contextmanager

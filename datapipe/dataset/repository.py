@@ -15,14 +15,13 @@ from datapipe.dataset import layout
 from datapipe.dataset.hashing import canonical_json, sha256_hex
 from datapipe.dataset.log import LogEntry, list_versions, read_entry, read_latest
 from datapipe.dataset.manifest import check_format, decode_manifest
-from datapipe.dataset.objects import get_json, put_object, read_object, reading, writing
+from datapipe.dataset.objects import get_json, read_object, reading, writing
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.references import resolve
 from datapipe.dataset.retired import read_retired
 from datapipe.dataset.seen import SeenVersions
 from datapipe.dataset.shards import ShardRecord, Tokens, write_shard
 from datapipe.errors import DamagedError, DatasetError, UnknownReferenceError
-from tiering.checksums import Buffer
 from tiering.errors import ObjectExistsError, ObjectNotFoundError, StoreError, StoreURLError
 from tiering.store import BlockingStore, open_store
 
@@ -151,17 +150,6 @@ class Repository:
             list_versions(self.store)
 
     # -- objects
-
-    def write_object(self, prefix: str, data: Buffer, suffix: str, fan_out: bool = False) -> str:
-        """Writes an object under its digest; one that is there already is fine.
-
-        Returns:
-            SHA-256 of the bytes, hex.
-        """
-        sha256 = sha256_hex(data)
-        path = layout.object_path(prefix, sha256, suffix, fan_out=fan_out)
-        put_object(self._store, path, data, since_seconds=self._since_seconds)
-        return sha256
 
     def write_shard(
         self, tokens: Tokens, *, source: str, number: int, docmap: pa.Table, text_bytes: int

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 from datapipe.dataset.hashing import sha256_hex
+from datapipe.dataset.layout import FORMAT_PATH
 from datapipe.dataset.objects import get_json, put_again, put_object, reading, writing
 from datapipe.dataset.repository import Repository
 from datapipe.dataset.run_records import (
@@ -82,13 +83,14 @@ class SegmentFiles(NamedTuple):
 class RunStore:
     """The run records at one place. Threads may share it; it pickles as its URL."""
 
-    def __init__(self, store: BlockingStore, *, prefix: str) -> None:
-        self._store, self._prefix = store, prefix
+    def __init__(self, store: BlockingStore, *, prefix: str, home: str | None = None) -> None:
+        """Takes where the records are, and an object without which none is begun there."""
+        self._store, self._prefix, self._home = store, prefix, home
 
     @classmethod
     def of(cls, repository: Repository) -> RunStore:
         """Returns the records inside a dataset."""
-        return cls(repository.store, prefix=RUNS_PREFIX)
+        return cls(repository.store, prefix=RUNS_PREFIX, home=FORMAT_PATH)
 
     @classmethod
     def at(cls, url: str) -> RunStore:
@@ -106,8 +108,19 @@ class RunStore:
     # -- specs
 
     def put_spec(self, spec: bytes) -> str:
-        """Stores a spec and returns its digest; the same again is stored once."""
+        """Stores a spec and returns its digest; the same again is stored once.
+
+        Raises:
+            DatasetError: the place can't be written, or the dataset isn't there any more.
+            SpaceError: its disk is full.
+        """
         digest = sha256_hex(spec)
+        if self._home is not None and not self._has(self._home):
+            raise DatasetError(
+                f"the order of a run can't be recorded in {self.place}: no dataset is there any "
+                f"more ({self._home} is missing); it was moved or removed, and nothing was written "
+                "there. Open it where it is now"
+            )
         put_object(self._store, self._spec_path(digest), spec)
         return digest
 
@@ -213,14 +226,16 @@ class RunStore:
         """Stores how far a segment came, in the place of what was noted before.
 
         Raises:
-            DatasetError: the place can't be written.
+            DatasetError: the place can't be written, or the segment isn't there any more.
             SpaceError: its disk is full.
         """
+        self._require_segment(run, number)
         with writing(self._store):
             put_again(self._store, self._path(run, "progress", number), encode_record(progress))
 
     def finish(self, run: str, number: int, end: SegmentEnd) -> None:
         """Stores where a segment ended; the first word stands. Raises: as `note`."""
+        self._require_segment(run, number)
         with writing(self._store):
             try:
                 self._store.put(self._path(run, "ends", number), encode_record(end))
@@ -236,6 +251,22 @@ class RunStore:
             f"there is no run {run} in {self.place}; nothing is known of what it read; runs there: "
             f"{known}{more}. Records kept elsewhere are found with `runs=` (`--runs`)"
         )
+
+    def _require_segment(self, run: str, number: int) -> None:
+        # Else a write would make the folder of a dataset anew that was moved away meanwhile.
+        if not self._has(self._path(run, "segments", number)):
+            raise DatasetError(
+                f"segment {number} of run {run} is no longer in {self.place}: it was moved or "
+                "removed meanwhile, and nothing was written there"
+            )
+
+    def _has(self, path: str) -> bool:
+        with reading(self._store, path):
+            try:
+                self._store.head(path)
+            except ObjectNotFoundError:
+                return False
+        return True
 
     def _spec_path(self, digest: str) -> str:
         return f"{self._prefix}_specs/{digest}.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def find_output(out: str, tokenizer: Tokenizer, *, append: bool, is_whole: bool 
     """
     check_text(out, "out")
     repository = Repository(out)
-    if "://" not in out and Path(out).is_file():
+    if "://" not in out and _is_file(out):
         raise UsageError(
             f"{out} is a file, and a dataset is a folder; nothing was written. Give --out a new or "
             "empty folder"
@@ -64,6 +65,12 @@ def find_output(out: str, tokenizer: Tokenizer, *, append: bool, is_whole: bool 
     if parent is not None:
         _check_tokenizer(parent, tokenizer)
     return Output(repository=repository, parent=parent, unreadable=unreadable)
+
+
+def _is_file(path: str) -> bool:
+    with contextlib.suppress(OSError):  # the dataset's store says better what is the matter
+        return Path(path).is_file()
+    return False
 
 
 def _check_free(repository: Repository) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from datapipe.observe import NO_PROGRESS, Progress
 from datapipe.read import plan_ranges, read_range
 from datapipe.recipe import Fields, Input, refusing
 from datapipe_tokenizers import load_files, train_bpe
+from tiering.errors import remedy_of
 
 __all__ = ["train_tokenizer"]
 
@@ -44,7 +46,7 @@ def train_tokenizer(
         UsageError: `out` exists, or there is no text in the inputs.
     """
     target = Path(out)
-    if target.exists() and not overwrite:
+    if os.path.lexists(target) and not overwrite:
         raise UsageError(f"{target} exists and was left as it is; name another, or give --force")
     with refusing({"text": "the text field"}):
         entry = Input(source="training", paths=list(paths), fields=Fields(text=text_field))
@@ -97,7 +99,9 @@ def _write(target: Path, data: bytes) -> None:
         temporary.write_bytes(data)
         temporary.replace(target)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise FailedError(
-            f"{target} can't be written: {error.strerror}; nothing is there"
+            f"{target} can't be written: {error.strerror}; no tokenizer was kept; "
+            f"{remedy_of(error, making=True)}"
         ) from error

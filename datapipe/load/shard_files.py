@@ -43,11 +43,6 @@ class ShardFiles:
         self._used = np.zeros(index.num_shards, dtype=np.int64)
         self._clock = 0
 
-    @property
-    def num_open(self) -> int:
-        """Shards open now."""
-        return len(self._views)
-
     def descriptors(self, shards: Int64s) -> list[int]:
         """Returns a descriptor for each flat shard number, opening what isn't open.
 

@@ -127,8 +127,9 @@ def _sources_of_split(named: Sequence[NamedDataset], split: str) -> list[_Found]
             )
         raise UsageError(
             f"no source of {urls} belongs to split {split!r}: there is nothing to stream; the "
-            f"splits are {', '.join(every) or 'none'} (a source named X@validation is in split "
-            "validation, one without @ in train)"
+            f"splits are {', '.join(every)}. This version builds no splits: keep validation data "
+            "as a source of its own and stream it with mixture={'SOURCE': 1.0}, or as a dataset "
+            "of its own"
         )
     return found
 

@@ -29,12 +29,15 @@ __all__ = ["TokenStream"]
 
 
 class TokenStream(IterableDataset[Batch]):
-    """A dataset as an endless supply of batches for one data-parallel rank.
+    """A dataset as batches for one data-parallel rank: one pass over it, unless told otherwise.
 
     Give it to `torch.utils.data.DataLoader(stream, batch_size=None)`, with or without workers, or
-    iterate it. Each batch is `{"input_ids", "labels", "sample_end"}`: two tensors [batch_size,
-    seq_len] of its own, never written again by the stream, and the sample number that follows the
-    global batch. Batches come in the same order whatever the number of workers is.
+    iterate it. A `DataLoader` that has a batch size puts whole batches together once more, to
+    [its batch size, batch_size, seq_len].
+
+    Each batch is `{"input_ids", "labels", "sample_end"}`: two tensors [batch_size, seq_len] of its
+    own, never written again by the stream, and the sample number that follows the global batch.
+    Batches come in the same order whatever the number of workers is.
 
     A pass begins at the beginning, or where a state was loaded; the pass after a finished one
     begins at the beginning and delivers the same (for several epochs in one pass, each shuffled
@@ -77,9 +80,9 @@ class TokenStream(IterableDataset[Batch]):
             seq_len: T, tokens of a row.
             batch_size: rows per rank and batch; None yields single samples, tensors [seq_len].
             seed: of the order, 0 <= seed < 2^53.
-            split: sources named `X@split` are in that split, all others in `train`.
-            mixture: share of samples by source, or phases of them; None: the split's sources form
-                one, so each counts by its size.
+            split: "train", where all sources are: this version builds no other splits.
+            mixture: share of samples by source, or phases of them; None: all sources form one, so
+                each counts by its size.
             labels: "next": labels[t] is the token after input_ids[t]; "same": a copy of input_ids,
                 for models that shift inside. -100 where there is no label.
             tail: "pad": a shard's last, short sample is filled with EOS; "drop": it is left out.

@@ -104,17 +104,6 @@ class Order:
         pairs = zip(self.spec.sources, self.sources, strict=True)
         return {source.name: opened.num_samples for source, opened in pairs}
 
-    def source_index(self, name: str) -> int:
-        """Returns the index of a source in the spec.
-
-        Raises:
-            OrderError: there is none of that name.
-        """
-        names = [source.name for source in self.spec.sources]
-        if name not in names:
-            raise OrderError(f"no source {name} in this order: it has {', '.join(names)}")
-        return names.index(name)
-
     def locate(self, samples: npt.ArrayLike) -> Places:
         """Returns the places of sample numbers (0 <= number < 2^62), in the order given.
 

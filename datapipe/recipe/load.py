@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from datapipe.errors import RecipeError
 from datapipe.recipe.fields import Fields
 from datapipe.recipe.model import STAGE_OPTIONS, Guards, Input, Output, Recipe, Tokenize
-from datapipe.recipe.problems import reason_of, shown_value
+from datapipe.recipe.problems import reason_of, shortened, shown_value
 from datapipe.recipe.yaml_lines import Place, YamlDocument, YamlProblem, read_yaml
 
 __all__ = ["load_recipe"]
@@ -45,9 +45,7 @@ def load_recipe(recipe: str | Path, *, folder: str | Path | None = None) -> Reci
     try:
         document = read_yaml(text)
     except YamlProblem as problem:
-        raise RecipeError(
-            f"{name}, line {problem.line}: {problem}; correct that line."
-        ) from problem
+        raise RecipeError(f"{name}, line {problem.line}: {problem}; {problem.remedy}.") from problem
     _refuse_unknown_keys(document, name)
     try:
         loaded = Recipe.model_validate(document.value)
@@ -124,7 +122,7 @@ def _unknown(key: str, known: list[str], what: str) -> str:
     near = get_close_matches(key, known, n=1, cutoff=0.5)
     meant = f"; did you mean `{near[0]}`?" if near else "."
     listed = f" Known: {', '.join(known)}." if known else " It has none."
-    return f"`{key}` isn't a known {what}{meant}{listed}"
+    return f"`{shortened(key)}` isn't a known {what}{meant}{listed}"
 
 
 def _first_problem(error: ValidationError, document: YamlDocument, name: str) -> str:

@@ -46,7 +46,7 @@ def _checked_name(name: str) -> str:
     return name
 
 
-# A source's name stands before "@split" and behind "dataset/" in mixtures.
+# No "/": in mixtures a source's name stands behind "dataset/". No "@": it marks splits.
 Name = Annotated[str, AfterValidator(_checked_name)]
 Text = Annotated[str, StringConstraints(min_length=1)]
 Size = Annotated[int, BeforeValidator(parse_size)]

@@ -10,13 +10,13 @@ from pydantic import ValidationError
 
 from datapipe.errors import RecipeError
 
-__all__ = ["reason_of", "refusing", "shown_value"]
+__all__ = ["reason_of", "refusing", "shortened", "shown_value"]
 
 _REASONS = {
     "string_too_short": "it is empty; leave it out, or give it a value",
     "too_short": "it is empty; list at least one",
 }
-_LONGEST_SHOWN = 60
+_LONGEST_SHOWN = 80
 
 
 def reason_of(problem: Mapping[str, Any]) -> str:
@@ -30,7 +30,11 @@ def shown_value(given: object) -> str:
     """Returns a value as messages show it, or nothing where it is a whole mapping or list."""
     if not isinstance(given, str | int | float):
         return ""
-    text = repr(given)
+    return shortened(repr(given))
+
+
+def shortened(text: str) -> str:
+    """Returns what a message shows of a text that a recipe gives: its beginning, if it is long."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(text):,})"
 
 

@@ -7,10 +7,27 @@ from typing import Any
 
 import yaml
 
+from datapipe.recipe.problems import shortened
+
 __all__ = ["Place", "YamlDocument", "YamlProblem", "read_yaml"]
 
 Place = tuple[str | int, ...]
 """Keys and positions that lead to a value, outermost first."""
+
+_TAG = "tag:yaml.org,2002:"
+_COLLECTIONS = frozenset({f"{_TAG}map", f"{_TAG}seq"})
+_SCALARS = {
+    f"{_TAG}null": "nothing",
+    f"{_TAG}bool": "true or false",
+    f"{_TAG}int": "an integer",
+    f"{_TAG}float": "a number",
+    f"{_TAG}binary": "base64",
+    f"{_TAG}timestamp": "a date",
+    f"{_TAG}str": "text",
+}
+"""What plain values are, by the tag that YAML gives them."""
+
+_QUOTE = "if it is text, put it in quotes"
 
 _MAX_VALUES = 100_000
 """Aliases of aliases multiply; no recipe comes near this."""
@@ -19,9 +36,9 @@ _MAX_VALUES = 100_000
 class YamlProblem(Exception):
     """The text isn't YAML as a recipe needs it; `line` counts from 1."""
 
-    def __init__(self, problem: str, line: int) -> None:
+    def __init__(self, problem: str, line: int, remedy: str = "correct that line") -> None:
         super().__init__(problem)
-        self.line = line
+        self.line, self.remedy = line, remedy
 
 
 @dataclass(slots=True)
@@ -50,7 +67,7 @@ def read_yaml(text: str) -> YamlDocument:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise YamlProblem(str(error.problem), mark.line + 1 if mark else 1) from error
+        raise YamlProblem(shortened(str(error.problem)), mark.line + 1 if mark else 1) from error
     except yaml.YAMLError as error:
         raise YamlProblem(str(error).split("\n", 1)[0], 1) from error
     except RecursionError as error:
@@ -74,12 +91,14 @@ class _Reader:
         self._visited += 1
         if self._visited > _MAX_VALUES:
             raise YamlProblem(f"it has more than {_MAX_VALUES:,} values", node.start_mark.line + 1)
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        if node.tag not in _COLLECTIONS:
+            raise _unknown_tag(node)
         inside = (*inside, node)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place, inside)
-        if isinstance(node, yaml.SequenceNode):
-            return [self._item(child, (*place, i), inside) for i, child in enumerate(node.value)]
-        return self._scalar(node)
+        return [self._item(child, (*place, i), inside) for i, child in enumerate(node.value)]
 
     def _item(self, node: yaml.Node, place: Place, inside: tuple[yaml.Node, ...]) -> Any:
         self._lines[place] = node.start_mark.line + 1
@@ -95,14 +114,26 @@ class _Reader:
             if not isinstance(key, str):
                 raise YamlProblem("a key isn't text; put it in quotes", line)
             if key in values:
-                raise YamlProblem(f"the key `{key}` is there twice", line)
+                raise YamlProblem(f"the key `{shortened(key)}` is there twice", line)
             self._lines[(*place, key)] = line
             values[key] = self.value(value_node, (*place, key), inside)
         return values
 
-    def _scalar(self, node: yaml.Node) -> Any:
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        if node.tag not in _SCALARS:
+            raise _unknown_tag(node)
         try:
             return self._scalars.construct_object(node)
         except (yaml.YAMLError, ValueError) as error:
-            line = node.start_mark.line + 1
-            raise YamlProblem(f"`{node.value}` can't be read: {error}", line) from error
+            problem = f"`{shortened(node.value)}` can't be read as {_SCALARS[node.tag]}"
+            raise YamlProblem(problem, node.start_mark.line + 1, _QUOTE) from error
+
+
+def _unknown_tag(node: yaml.Node) -> YamlProblem:
+    line = node.start_mark.line + 1
+    if node.tag == f"{_TAG}merge":
+        return YamlProblem("`<<` merges nothing in a recipe", line, "write the keys out")
+    if node.tag == f"{_TAG}value":
+        return YamlProblem("`=` alone means nothing in a recipe", line, _QUOTE)
+    tag = shortened(node.tag.replace(_TAG, "!!"))
+    return YamlProblem(f"a recipe has no values of the tag {tag}", line, "leave the tag out")

@@ -12,7 +12,7 @@ from tiering.store.printable import printable_text, printable_url
 from tiering.store.protocol import BlockingStore, Mode, ObjectInfo, Store, View
 from tiering.store.remote import RemoteFiles, RemoteStore
 from tiering.store.remote_view import RemoteView
-from tiering.store.urls import open_store
+from tiering.store.urls import meant_url, open_store
 from tiering.store.view import LocalView, ViewFile
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "View",
     "ViewFile",
     "check_path",
+    "meant_url",
     "open_store",
     "printable_text",
     "printable_url",

@@ -30,6 +30,7 @@ from tiering.errors import (
     ObjectNotFoundError,
     PreconditionError,
     StoreError,
+    remedy_of,
 )
 from tiering.store.paths import RESERVED, check_path, check_prefix
 from tiering.store.protocol import Mode, ObjectInfo
@@ -46,18 +47,6 @@ _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
 _CHANGES = frozenset({"writing", "deleting"})
-_REMEDIES = {
-    errno.EIO: "the disk can't be read or written there: look at the system's log, and use a copy",
-    errno.ELOOP: "links point at each other there: remove them",
-    errno.EMFILE: "too many files are open: raise the limit (`ulimit -n`)",
-    errno.ENFILE: "too many files are open on this machine: end other programs",
-    errno.ENAMETOOLONG: "the file system takes no such long names: use a shorter path",
-    errno.ENOTDIR: "a file lies where a folder must be: move it away",
-    errno.ENOENT: "the folder was removed meanwhile: run the same command again",
-    errno.ENOLCK: "the file system gives no locks: mount it with them, or use another folder",
-    errno.ESTALE: "the network file system lost the file: mount it again",
-}
-_ANY_REMEDY = "look at the folder and its disk, then run the same command again"
 
 
 class LocalFiles:
@@ -403,21 +392,16 @@ def _translated(error: OSError, *, path: str, doing: str) -> StoreError:
     where = f" ({error.filename})" if error.filename else ""
     if error.errno in _NO_SPACE:
         return NoSpaceError(
-            f"{what}{where}; nothing of it is visible; free space or raise the quota", path=path
+            f"{what}{where}; nothing of it is visible; {remedy_of(error)}", path=path
         )
     if error.errno in _DENIED:
         return AccessDeniedError(
-            f"{what}{where}; nothing was changed; check owner, permissions and mount options",
-            path=path,
+            f"{what}{where}; nothing was changed; {remedy_of(error)}", path=path
         )
     if error.errno == errno.ENXIO:  # a socket, or a device without its driver
         return _not_a_file(path)
     if error.errno in _ABSENT and doing not in _CHANGES:
         return ObjectNotFoundError(f"there is no object {path}{where}", path=path)
-    return StoreError(f"{what}{where}; {_remedy(error.errno, doing)}", path=path)
-
-
-def _remedy(number: int | None, doing: str) -> str:
-    """Returns what follows from an errno, and what to do."""
-    follows = "nothing half-written is visible" if doing in _CHANGES else "nothing was changed"
-    return f"{follows}; {_REMEDIES.get(number or 0, _ANY_REMEDY)}"
+    changes = doing in _CHANGES
+    follows = "nothing half-written is visible" if changes else "nothing was changed"
+    return StoreError(f"{what}{where}; {follows}; {remedy_of(error, making=changes)}", path=path)

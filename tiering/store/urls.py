@@ -18,9 +18,10 @@ from tiering.store.printable import printable_url
 from tiering.store.protocol import Store
 from tiering.store.remote import Opener, RemoteStore
 
-__all__ = ["open_store"]
+__all__ = ["meant_url", "open_store"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_LIKE_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?!//)(/?)(.*)", re.DOTALL)
 _SUPPORTED = (
     "a local path, file:///path, s3://bucket/prefix, gs://bucket/prefix, az://container/prefix, "
     "memory://name, or a URL that fsspec knows"
@@ -32,6 +33,24 @@ _BACKENDS: dict[str, Callable[..., Client]] = {
     "az": open_cloud,
     "memory": open_memory,
 }
+
+
+_MISTAKABLE = frozenset({*_BACKENDS, "file", "http", "https"})
+"""A path that begins with such a word and a colon is a URL with a slip, not a folder."""
+
+
+def meant_url(path: str) -> str | None:
+    """Returns the URL that was probably meant by a path such as `s3:/x`, fit to be printed.
+
+    None: it is a path; `C:x`, `web:v2` and colons further on are fine.
+    """
+    found = _LIKE_URL.match(path)
+    if found is None or not (found[2] or found[1].lower() in _MISTAKABLE):
+        return None
+    scheme, rest = found[1].lower(), found[3].lstrip("/")
+    if scheme == "file":
+        return f"file:///{rest}" if found[2] else rest or "a path"
+    return printable_url(f"{scheme}://{rest}")
 
 
 def open_store(
@@ -51,8 +70,8 @@ def open_store(
             the file system's class takes, and `single_writer`.
 
     Raises:
-        StoreURLError: a scheme that this installation doesn't know, no path, or credentials in
-            the URL of an object store.
+        StoreURLError: a scheme that this installation doesn't know, no path, a path that can only
+            be meant as a URL (`s3:/x`), or credentials in the URL of an object store.
     """
     scheme = _SCHEME.match(url)
     name = scheme[1].lower() if scheme else ""
@@ -104,11 +123,24 @@ def _check_cloud(url: str, scheme: str) -> None:
 
 def _local(url: str, scheme: str, options: dict[str, Any]) -> LocalStore:
     path = _path_of(url) if scheme else url
+    if not scheme:
+        _check_slip(url)
     if not path or "\0" in path:
         raise StoreURLError(f"{url!r} names no folder; give {_SUPPORTED}")
     if options:
         raise StoreURLError(f"a local folder takes no options, but {', '.join(options)} was given")
     return LocalStore(path)
+
+
+def _check_slip(path: str) -> None:
+    """Raises: StoreURLError: the path is a URL with a slip."""
+    meant = meant_url(path)
+    if meant is not None:
+        raise StoreURLError(
+            f"what begins with {path.partition(':')[0]}: and isn't followed by // is neither a URL "
+            f"nor likely to be a path; nothing was opened; did you mean {meant}? A folder of such "
+            "a name is written with ./ before it"
+        )
 
 
 def _path_of(url: str) -> str:

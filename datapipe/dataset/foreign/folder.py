@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from datapipe.errors import FailedError, SpaceError
+from tiering.errors import remedy_of
 
 __all__ = ["holds_bytes", "link_file", "locked_folder", "write_file"]
 
@@ -38,7 +39,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
                 f"{where}; what is finished stays; free some space and run the same command again"
             ) from error
         raise FailedError(
-            f"{where}; nothing half-written is visible; see to it, or name another folder"
+            f"{where}; nothing half-written is visible; {remedy_of(error, making=True)}"
         ) from error
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datapipe.errors import MissingExtraError, UsageError
+from tiering.errors import remedy_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -191,7 +192,10 @@ def _write_new(path: Path, data: bytes, *, mode: int) -> None:
             file.flush()
             os.fsync(descriptor)
     except OSError as error:
-        raise UsageError(f"{path} can't be written: {error.strerror}; no key was made") from error
+        raise UsageError(
+            f"{path} can't be written: {error.strerror}; no key was made; "
+            f"{remedy_of(error, making=True)}"
+        ) from error
 
 
 def _read(path: str | Path) -> bytes:

@@ -172,6 +172,17 @@ def test_gc_marks_then_deletes(run: Run, dataset: Path) -> None:
     assert run("verify", dataset).code == 0
 
 
+def test_reasons_and_authors_stay_on_one_line(run: Run, dataset: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"text": "one more"}\n')
+    run("append", dataset, more, "-j", 1, "-m", "why\nnot", "--author", "a\nb")
+    run("hold", dataset, "2", "-m", "model\nM")
+    assert r"hold: model\nM" in run("gc", dataset, "--dry-run").out
+    log = run("log", dataset).out
+    assert r"append by a\nb" in log
+    assert r"    why\nnot" in log
+
+
 def test_gc_retires_versions_only_with_yes(run: Run, dataset: Path, tmp_path: Path) -> None:
     more = tmp_path / "more.jsonl"
     more.write_text('{"text": "one more"}\n')
@@ -180,6 +191,7 @@ def test_gc_retires_versions_only_with_yes(run: Run, dataset: Path, tmp_path: Pa
     assert (refused.code, "--yes" in refused.err) == (2, True)
     options = ("--retire-older-than", "0", "--grace", "0", "--json")
     assert run("gc", dataset, *options, "--dry-run").json()["retired"] == [1]
+    assert "would be retired: versions 1\n" in run("gc", dataset, *options[:4], "--dry-run").out
     assert run("hold", dataset, "1", "-m", "model M").out.endswith("held\n")
     assert run("gc", dataset, *options, "--yes").json()["kept"]["1"] == ["hold: model M"]
     assert run("hold", dataset, "1", "--drop").code == 2

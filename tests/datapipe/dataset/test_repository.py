@@ -17,7 +17,6 @@ from datapipe.dataset import (
     list_holds,
     log_entries,
     open_dataset,
-    sha256_hex,
 )
 from datapipe.dataset.repository import read_format
 from datapipe.dataset.retired import read_retired
@@ -91,14 +90,6 @@ def test_what_cannot_be_written_is_said(
     store = FaultyStore(Repository(str(tmp_path)).store, fault=fault)
     with pytest.raises(kind, match=str(tmp_path)):
         Repository.over(store).create()
-
-
-def test_objects_are_named_by_their_digest(repo: Repository) -> None:
-    digest = repo.write_object("extra", b"bytes", ".bin")
-    assert digest == repo.write_object("extra", b"bytes", ".bin") == sha256_hex(b"bytes")
-    assert repo.store.get(f"extra/{digest}.bin") == b"bytes"
-    repo.write_object("fan", b"bytes", ".bin", fan_out=True)
-    assert repo.store.get(f"fan/{digest[:2]}/{digest}.bin") == b"bytes"
 
 
 def test_repositories_can_be_pickled(dataset: Dataset) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import math
 import os
 import subprocess
@@ -10,8 +11,8 @@ from typing import Any
 import pytest
 
 import datapipe
-from datapipe.engine import BuildOptions, Request
-from datapipe.errors import RecipeError, UsageError
+from datapipe.engine import BuildOptions, Request, train_tokenizer
+from datapipe.errors import DatasetError, FailedError, RecipeError, UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
 _BYTES = os.fsdecode(b"\xff")
@@ -102,3 +103,20 @@ def test_a_script_without_the_main_guard_is_told_of_it(
     assert last.startswith("datapipe.errors.ResumableError: a worker process was killed before")
     assert 'put the call under `if __name__ == "__main__":`' in last
     assert "bootstrapping" not in done.stderr
+
+
+def test_an_output_of_too_long_a_name_is_said_so(raw: Path, tokenizer_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"File name too long.*use a shorter path"):
+        datapipe.build(raw, out="x" * 300, tokenizer=tokenizer_path, workers=1)
+
+
+def test_a_tokenizer_that_cannot_be_written_says_what_to_do(
+    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, *_: Any, **__: Any) -> Any:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(FailedError, match=r"t\.json can't be written: Read-only.*mount options"):
+        train_tokenizer([str(raw)], out=tmp_path / "t.json", vocab_size=300)

@@ -136,7 +136,7 @@ def test_no_more_shards_are_open_than_allowed(files: ShardFiles) -> None:
     for shard in [0, 1, 2, 3, 0, 4, 5]:
         (descriptor,) = files.descriptors(np.array([shard]))
         assert os.fstat(descriptor).st_size == files.view(shard).size
-        assert files.num_open <= 3
+        assert len(files._views) <= 3
 
 
 def test_the_shard_used_longest_ago_is_closed_first(files: ShardFiles) -> None:
@@ -149,7 +149,7 @@ def test_a_batch_of_more_shards_than_allowed_is_served(files: ShardFiles) -> Non
     descriptors = files.descriptors(np.array([7, 1, 2, 3, 1]))
     assert len(set(descriptors)) == 4
     files.descriptors(np.array([0]))
-    assert files.num_open <= 3
+    assert len(files._views) <= 3
 
 
 def open_files(dataset: Dataset) -> int:

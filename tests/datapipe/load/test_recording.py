@@ -13,7 +13,7 @@ import pytest
 
 from datapipe.dataset import Dataset
 from datapipe.dataset.runs import RunStore
-from datapipe.errors import StateError, UsageError
+from datapipe.errors import DatasetError, StateError, UsageError
 from datapipe.load import TokenStream
 from tiering.errors import AccessDeniedError, NoSpaceError
 from tiering.store import LocalFiles
@@ -305,3 +305,47 @@ def test_an_end_that_cannot_be_recorded_warns(
     monkeypatch.setattr(LocalFiles, "put", refuse)
     with pytest.warns(UserWarning, match="end of run r at batch 1 can't be recorded"):
         batches.close()  # type: ignore[attr-defined]
+
+
+# -- a dataset that is moved while it is read
+
+
+def moved(dataset: Dataset) -> Path:
+    """Moves a dataset away, and returns where it was."""
+    was = Path(dataset.url)
+    was.rename(was.with_name("moved"))
+    return was
+
+
+def test_an_end_is_not_recorded_where_the_dataset_was_moved_from(own: Dataset) -> None:
+    batches = iter(stream(own))
+    next(batches)
+    was = moved(own)
+    with pytest.warns(UserWarning, match="end of run r .*segment 0 of run r is no longer in"):
+        batches.close()  # type: ignore[attr-defined]
+    assert not was.exists()
+    was.with_name("moved").rename(was)
+    assert RunStore.of(own.repository).read("r")[0].end is None
+
+
+def test_progress_is_not_noted_where_the_dataset_was_moved_from(own: Dataset) -> None:
+    made = stream(own)
+    batches = iter(made)
+    batch = next(batches)
+    was = moved(own)
+    with pytest.warns(UserWarning, match="sample 4 can't be recorded.*it was moved or removed"):
+        assert made.state_dict(after=batch)["next_sample"] == 4
+    with pytest.warns(UserWarning, match="end of run r"):
+        batches.close()  # type: ignore[attr-defined]
+    assert not was.exists()
+
+
+@pytest.mark.parametrize("is_begun", [False, True], ids=["a new run", "a run that exists"])
+def test_a_run_is_not_begun_where_the_dataset_was_moved_from(own: Dataset, is_begun: bool) -> None:
+    made = stream(own)
+    if is_begun:
+        take(made, 1)
+    was = moved(own)
+    with pytest.raises(DatasetError, match=r"no dataset is there any more.*where it is now"):
+        next(iter(made))
+    assert not was.exists()

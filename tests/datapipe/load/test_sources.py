@@ -67,6 +67,12 @@ def test_what_is_not_there_is_named(
         chosen(streamed, split=split, mixture=mixture)
 
 
+def test_who_asks_for_a_split_hears_how_to_keep_validation_data_apart(streamed: Dataset) -> None:
+    what = r"builds no splits.*source of its own.*mixture=\{'SOURCE': 1.0\}.*dataset of its own"
+    with pytest.raises(UsageError, match=what):
+        chosen(streamed, split="test")
+
+
 def test_a_dataset_without_tokens_is_called_so(tmp_path: Path) -> None:
     empty = make_dataset(tmp_path / "empty", {"crawl": []})
     with pytest.raises(UsageError, match=r"empty holds no tokens: there is nothing to stream"):

@@ -184,12 +184,6 @@ def test_places_that_do_not_exist_are_refused(
         order_of([60] * 40).inverse(*place)
 
 
-def test_sources_by_name() -> None:
-    assert order_of().source_index("a") == 0
-    with pytest.raises(OrderError, match="no source b in this order: it has a"):
-        order_of().source_index("b")
-
-
 def test_a_weight_too_small_is_an_error_at_open() -> None:
     sources = tuple(
         OrderSource(name=name, order_digest="0" * 64, shards_to=40) for name in ("a", "b")

@@ -127,7 +127,16 @@ def test_every_commented_key_of_the_starter_recipe_is_a_key() -> None:
         ("name: a\n? [x]\n: b\n", "line 2: a key isn't text"),
         ("name: [\n", "line 2: "),
         ("\t\n", "line 1: "),
-        ("a: !!python/object:os.system x\n", "line 1: .*can't be read"),
+        ("a: !!python/object:os.system x\n", "line 1: .*tag !!python/object:os.system; leave"),
+        ("a: !mine {b: 1}\n", "line 1: a recipe has no values of the tag !mine; leave the tag out"),
+        ("a: !!set {b}\n", "line 1: .* the tag !!set; leave"),
+        ("a: &a {b: 1}\nc:\n  <<: *a\n", "line 3: `<<` merges nothing .*; write the keys out"),
+        ("a: =\n", "line 1: `=` alone .*put it in quotes"),
+        (
+            "a: 2024-99-99\n",
+            "line 1: `2024-99-99` can't be read as a date; if it is text, put it in",
+        ),
+        ("a: !!int b\n", "line 1: `b` can't be read as an integer"),
         ("a: &a [*a]\n", "line 1: an alias contains itself"),
         ("a: 1\n--- \nb: 2\n", "line 2: "),
         ("a: " + "[" * 5000 + "\n", "line 1: it is nested too deep"),
@@ -138,6 +147,24 @@ def test_every_commented_key_of_the_starter_recipe_is_a_key() -> None:
 def test_a_mistake_is_named_with_its_line(text: str, message: str) -> None:
     with pytest.raises(RecipeError, match=message):
         load_recipe(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"output: {{shuffle_seed: {'7' * 6000}}}", id="too long for an integer"),
+        pytest.param(f"output: {{shuffle_seed: {'7' * 4000}}}", id="too large"),
+        pytest.param(f"output: *{'k' * 6000}", id="alias"),
+        pytest.param(f"{{{'k' * 500}: 1, {'k' * 500}: 1}}", id="key twice"),
+        pytest.param(f"{'k' * 100}: 1", id="key"),
+        pytest.param(f"stages: [{'k' * 6000}]", id="stage"),
+        pytest.param(f"tokenize: !{'k' * 6000} {{}}", id="tag"),
+    ],
+)
+def test_a_mistake_is_named_without_repeating_all_of_it(text: str) -> None:
+    with pytest.raises(RecipeError) as refused:
+        load_recipe(MINIMAL + text + "\n")
+    assert len(str(refused.value)) < 250
 
 
 def test_aliases_of_aliases_dont_explode() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import re
 import signal
 import socket
 import subprocess
@@ -56,6 +57,41 @@ def all_files(folder: Path) -> list[str]:
 @pytest.mark.parametrize("form", ["{0}", "file://{0}", "file://localhost{0}", "FILE://{0}"])
 def test_urls_of_a_folder_open_it(tmp_path: Path, form: str) -> None:
     assert open_store(form.format(tmp_path)).url == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        ("s3:/x", "s3://x"),
+        ("S3:x/y", "s3://x/y"),
+        ("s3:/key:secret@x", "s3://x"),
+        ("http:/x", "http://x"),
+        ("nosuch:/x", "nosuch://x"),
+        ("file:/x/y", "file:///x/y"),
+        ("FILE:rel", "rel"),
+    ],
+)
+def test_a_url_with_a_slip_is_no_folder(url: str, meant: str) -> None:
+    with pytest.raises(
+        StoreURLError, match=rf"did you mean {re.escape(meant)}\?.*with \./"
+    ) as caught:
+        open_store(url)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "path", ["./s3:/x", "web:v2", "a/b:/c", "run-12:30", "C:/x", "C:", "x:y/z"]
+)
+def test_a_colon_may_be_part_of_a_path(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert open_store(path).url == str(tmp_path / path)
+
+
+def test_a_file_system_that_makes_nothing_is_said_so() -> None:
+    with pytest.raises(StoreError, match=r"/proc/x.*nothing can be made in that folder.*another"):
+        LocalFiles("/proc/x").put("a", b"")
 
 
 def test_file_urls_are_decoded(tmp_path: Path) -> None:
