@@ -54,7 +54,13 @@ Inputs = Annotated[
 ]
 TokenizerOption = Annotated[
     str | None,
-    typer.Option("--tokenizer", "-t", help="A tokenizer.json or its folder.", show_default=False),
+    typer.Option(
+        "--tokenizer",
+        "-t",
+        help="A tokenizer's file (tokenizer.json, .model, tekken.json, .tiktoken) or folder, or "
+        "an encoding's name (cl100k_base).",
+        show_default=False,
+    ),
 ]
 Eos = Annotated[
     str | None,

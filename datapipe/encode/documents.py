@@ -68,7 +68,7 @@ def check_sample(batch: pa.RecordBatch, tokenizer: Tokenizer, *, one_in: int) ->
             f"document {document['doc_id'].hex()} ({document['source_file']} at "
             f"{document['source_offset']}): token {difference.token} is {difference.found} by "
             f"{tokenizer.backend}, but {difference.expected} by the reference; nothing was "
-            "committed. Build with `tokenize: {backend: huggingface}`, which is slower, and report "
+            "committed. Build with `tokenize: {backend: reference}`, which is slower, and report "
             "this document"
         )
 

@@ -111,9 +111,9 @@ class Request:
                 base.tokenizer_files(), eos=base.eos_id, backend=recipe.tokenize.backend
             )
         raise UsageError(
-            "no tokenizer is given, and a build needs one. Give --tokenizer (a tokenizer.json or "
-            "its folder; in a recipe `tokenize: {tokenizer: ...}`), or make one: "
-            "datapipe tokenizer train PATH... -o tokenizer.json"
+            "no tokenizer is given, and a build needs one. Give --tokenizer (a tokenizer's "
+            "file or folder, or an encoding's name such as cl100k_base; in a recipe `tokenize: "
+            "{tokenizer: ...}`), or make one: datapipe tokenizer train PATH... -o tokenizer.json"
         )
 
     @property

@@ -132,12 +132,15 @@ class Tokenize(_Model):
     """How texts become token ids."""
 
     tokenizer: Text | None = None
-    """A folder or a tokenizer.json, relative to the recipe; None: given with the command."""
+    """A tokenizer's file or folder, relative to the recipe, or the name of an encoding of tiktoken;
+    None: given with the command."""
     eos: Text | None = None
     """The token that ends a document; None: the one that the tokenizer names."""
     append_eos: bool = True
     """Whether every document is closed with it."""
-    backend: Literal["auto", "gigatoken", "huggingface"] = "auto"
+    backend: Literal[
+        "auto", "gigatoken", "reference", "huggingface", "tiktoken", "sentencepiece"
+    ] = "auto"
     """The library that encodes; "auto": the fastest one that gives the reference's ids."""
     check_one_in: Annotated[int, Field(ge=0, lt=1 << 53)] = 10_000
     """Of so many documents one is encoded by the reference too, as a check; 0: none."""

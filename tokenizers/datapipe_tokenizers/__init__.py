@@ -8,6 +8,7 @@ from datapipe_tokenizers.choice import BACKENDS, Difference
 from datapipe_tokenizers.errors import (
     BackendError,
     EndOfTextError,
+    LimitError,
     MissingPackageError,
     TextError,
     TokenizerError,
@@ -24,6 +25,7 @@ __all__ = [
     "BackendError",
     "Difference",
     "EndOfTextError",
+    "LimitError",
     "MissingPackageError",
     "TextError",
     "Tokenizer",

@@ -41,11 +41,13 @@ def choose_eos(
     vocabulary: Mapping[str, int],
     specials: Mapping[str, int],
     files: Mapping[str, bytes],
+    own: str | None = None,
 ) -> int:
     """Returns the id of the token that closes a document.
 
     In this order: `eos` (a token's text or its id), `eos_token` of tokenizer_config.json, then of
-    special_tokens_map.json, then the first of `WELL_KNOWN` that is a special token.
+    special_tokens_map.json, then `own`, which the tokenizer's own file names, then the first of
+    `WELL_KNOWN` that is a special token.
 
     Raises:
         EndOfTextError: there is none, or the one named isn't in the vocabulary.
@@ -57,8 +59,8 @@ def choose_eos(
     for file in COMPANIONS:
         if declared := _declared(files, file):
             return _named(declared, f"eos_token of {file}", vocabulary, specials)
-    for name in WELL_KNOWN:
-        if name in specials:
+    for name in (own, *WELL_KNOWN):
+        if name is not None and name in specials:
             return specials[name]
     raise EndOfTextError(
         "the tokenizer names no end-of-text token, so documents couldn't be told apart; "
@@ -81,7 +83,7 @@ def _named(
     hint = f" Did you mean {' or '.join(f'`{match}`' for match in near)}?" if near else ""
     raise EndOfTextError(
         f"{origin}, `{name}`, isn't in the vocabulary of {len(vocabulary):,} tokens; "
-        f"{_REMEDY}.{hint or _listing(specials)}"
+        f"{_REMEDY}{f'.{hint}' if hint else _listing(specials)}"
     )
 
 

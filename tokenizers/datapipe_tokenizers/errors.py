@@ -5,6 +5,7 @@
     |- TokenizerFormatError (ValueError) the file isn't a tokenizer that can be read
     |- EndOfTextError (ValueError)       no usable token that closes a document
     |- TextError (ValueError)            what was to be encoded isn't valid text
+    |  `- LimitError                     the library that encodes can't take this text
     |- BackendError (RuntimeError)       the backend asked for can't be used
     |- TrainingError (ValueError)        a tokenizer can't be trained from this
     `- MissingPackageError (ImportError) an optional package isn't installed
@@ -17,6 +18,7 @@ from __future__ import annotations
 __all__ = [
     "BackendError",
     "EndOfTextError",
+    "LimitError",
     "MissingPackageError",
     "TextError",
     "TokenizerError",
@@ -53,6 +55,10 @@ class EndOfTextError(TokenizerError, ValueError):
 
 class TextError(TokenizerError, ValueError):
     """What was to be encoded isn't valid text."""
+
+
+class LimitError(TextError):
+    """A text is beyond what the library that encodes it can do."""
 
 
 class BackendError(TokenizerError, RuntimeError):

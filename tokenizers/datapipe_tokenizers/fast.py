@@ -1,4 +1,4 @@
-"""The fast backend: `gigatoken`, on the tokenizer.json without its reserved tokens.
+"""The fast backend: `gigatoken`, on the tokenizer without its reserved tokens.
 
 It is kept within bounds that it doesn't have itself:
 - its cache of words grows as long as there are new ones (1.5 GB after 120 MB of random words), so
@@ -9,7 +9,7 @@ It is kept within bounds that it doesn't have itself:
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
 
@@ -26,6 +26,7 @@ from datapipe_tokenizers.groups import (
     rows_with,
 )
 from datapipe_tokenizers.memory import resident_bytes
+from datapipe_tokenizers.model import FastSource
 from datapipe_tokenizers.panics import leave_interruptions
 
 __all__ = ["CACHE_BYTES", "FastEncoder"]
@@ -44,8 +45,8 @@ class FastEncoder:
     """Encodes texts so that no text produces a reserved token. Threads may share one.
 
     Args:
-        data: The tokenizer.json.
-        reserved: Texts and ids of the tokens that are the caller's alone.
+        source: How the library gets the tokenizer.
+        reserved: Ids of the tokens that are the caller's alone.
         reference: Encodes the texts in which the model finds a reserved token.
         threads: Threads that encode one batch.
         cache_bytes: Growth of the process after which the library's cache is dropped.
@@ -59,16 +60,16 @@ class FastEncoder:
 
     def __init__(
         self,
-        data: bytes,
+        source: FastSource,
         *,
-        reserved: dict[str, int],
+        reserved: Iterable[int],
         reference: Encoder,
         threads: int = 1,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._library = _import_library()
-        self._data = _without_reserved(data, reserved.keys())
-        self._reserved = np.array(sorted(reserved.values()), dtype=np.uint32)
+        self._source = source
+        self._reserved = np.array(sorted(reserved), dtype=np.uint32)
         self._reference = reference
         self._threads = threads
         self._cache_bytes = cache_bytes
@@ -97,6 +98,8 @@ class FastEncoder:
         column = _as_awkward(texts)
         layout = self._tokenizer.encode_batch(column, parallel=False).layout
         ids = np.asarray(layout.content.data)
+        if self._source.numbers is not None:
+            ids = self._source.numbers[ids]
         counts = np.diff(np.asarray(layout.offsets.data))
         self._grown += max(resident_bytes() - before - ids.nbytes, 0)
         self._encoded += len(column.layout.content)
@@ -106,7 +109,7 @@ class FastEncoder:
 
     def _load(self) -> Any:
         try:
-            return self._library.Tokenizer.from_json(self._data)
+            return self._source.load(self._library)
         except BaseException as error:
             leave_interruptions(error)
             reason = str(error).strip().split("\n", 1)[0]
@@ -123,14 +126,6 @@ def _import_library() -> Any:
             "gigatoken isn't installed (pip install 'datapipe-train[build]')"
         ) from error
     return gigatoken
-
-
-def _without_reserved(data: bytes, names: Any) -> bytes:
-    config = json.loads(data)
-    added = config.get("added_tokens") or []
-    config["added_tokens"] = [token for token in added if token["content"] not in names]
-    config["truncation"] = config["padding"] = config["post_processor"] = None
-    return json.dumps(config, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def _check_utf8(texts: pa.LargeStringArray) -> None:

@@ -15,27 +15,32 @@ import pyarrow as pa
 
 from datapipe_tokenizers.closed import close_tokens, mark_special
 from datapipe_tokenizers.cuts import split_text
-from datapipe_tokenizers.errors import MissingPackageError, TextError, TokenizerFormatError
+from datapipe_tokenizers.errors import MissingPackageError, TokenizerFormatError
 from datapipe_tokenizers.groups import (
     Counts,
     Ids,
+    as_python,
     encode_in_groups,
     replace_documents,
     rows_with,
 )
+from datapipe_tokenizers.model import FastSource, check_ids
 from datapipe_tokenizers.panics import leave_interruptions
 from datapipe_tokenizers.vocabulary import Vocabulary, piece_bytes
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as HFTokenizer
 
-__all__ = ["HuggingFaceEncoder", "HuggingFaceFile", "import_tokenizers", "use_own_threads"]
+__all__ = [
+    "HuggingFaceEncoder",
+    "HuggingFaceFile",
+    "import_tokenizers",
+    "use_own_threads",
+    "without_tokens",
+]
 
 BATCH_BYTES = 1 << 20
 """Text given to the encoder at once; costs it about 120 times as much memory."""
-
-MAX_ID = (1 << 24) - 1
-"""Larger ids are taken for damage: tables by id are made, and no vocabulary is near it."""
 
 
 def import_tokenizers() -> Any:
@@ -83,6 +88,25 @@ class HuggingFaceFile:
     """The id that stands for what the vocabulary lacks."""
 
     vocabulary: Vocabulary
+    reference_name: str = "huggingface"
+
+    @property
+    def eos(self) -> None:
+        """A tokenizer.json names none; the files beside it do."""
+
+    @property
+    def probes(self) -> list[str]:
+        """Its added tokens."""
+        return list(self.added)
+
+    def reference(self, *, reserved: frozenset[str], threads: int) -> HuggingFaceEncoder:
+        """Returns the encoder of Hugging Face's library."""
+        return HuggingFaceEncoder(self, reserved=reserved, threads=threads)
+
+    def fast(self, *, reserved: frozenset[str]) -> FastSource:
+        """Returns gigatoken's tokenizer of the file without its reserved tokens."""
+        data = without_tokens(self.data, reserved)
+        return FastSource(load=lambda library: library.Tokenizer.from_json(data))
 
     @classmethod
     def parse(cls, data: bytes) -> HuggingFaceFile:
@@ -98,7 +122,7 @@ class HuggingFaceFile:
         byte_level = _is_byte_level(config)
         tokens = {n: piece_bytes(piece, byte_level=byte_level) for piece, n in ids.items()}
         tokens |= {n: token.content.encode() for n, token in added.items()}
-        _check_ids(tokens)
+        check_ids(tokens)
         specials = {token.content: n for n, token in sorted(added.items()) if token.special}
         return cls(
             data=data,
@@ -158,7 +182,7 @@ class HuggingFaceEncoder:
         return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
     def _encode_group(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
-        documents = _as_python(texts)
+        documents = as_python(texts)
         ids, counts = self._run(self._tokenizer, documents)
         if self._is_reserved[ids].any():
             return self._without_reserved(documents, ids, counts)
@@ -214,13 +238,22 @@ class HuggingFaceEncoder:
         return numbers
 
 
+def without_tokens(data: bytes, names: frozenset[str]) -> bytes:
+    """Returns a tokenizer.json without the added tokens called `names`, and which adds nothing."""
+    config = json.loads(data)
+    added = config.get("added_tokens") or []
+    config["added_tokens"] = [token for token in added if token["content"] not in names]
+    config["truncation"] = config["padding"] = config["post_processor"] = None
+    return _dump(config)
+
+
 def _parse_config(data: bytes) -> dict[str, Any]:
     try:
         config = json.loads(data)
     except ValueError as error:
         raise TokenizerFormatError(
-            f"the tokenizer file isn't JSON ({error}); SentencePiece and tiktoken files can't be "
-            "read. Name a Hugging Face tokenizer.json or a folder that has one"
+            f"the tokenizer file isn't JSON ({error}); it can't be read. Name a Hugging Face "
+            "tokenizer.json or a folder that has one"
         ) from error
     if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
         keys = ", ".join(sorted(config)[:6]) if isinstance(config, dict) else type(config).__name__
@@ -261,16 +294,6 @@ def _as_plain_text(tokenizer: HFTokenizer) -> HFTokenizer:
     return tokenizer
 
 
-def _check_ids(tokens: Mapping[int, bytes]) -> None:
-    if not tokens:
-        raise TokenizerFormatError("the tokenizer has no tokens, so nothing can be encoded")
-    if max(tokens) > MAX_ID:
-        raise TokenizerFormatError(
-            f"the tokenizer has a token with id {max(tokens):,}; ids up to {MAX_ID:,} can be used. "
-            "Its file is damaged; use another one"
-        )
-
-
 def _dump(config: dict[str, Any]) -> bytes:
     return json.dumps(config, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
@@ -286,17 +309,6 @@ def _is_byte_level(config: dict[str, Any]) -> bool:
 def _unknown_id(model: dict[str, Any], ids: Mapping[str, int]) -> int | None:
     number = model.get("unk_id")
     return number if isinstance(number, int) else ids.get(model.get("unk_token") or "")
-
-
-def _as_python(texts: pa.LargeStringArray) -> list[str]:
-    try:
-        documents: list[str] = texts.to_pylist()
-    except UnicodeDecodeError as error:
-        raise TextError(
-            f"a text isn't valid UTF-8 ({error.reason} at byte {error.start} of it); it can't be "
-            "encoded. Repair or quarantine the document before"
-        ) from error
-    return documents
 
 
 def _encode_all(tokenizer: HFTokenizer, texts: list[str]) -> list[list[int]]:

@@ -26,8 +26,10 @@ from datapipe_tokenizers.errors import (
     TextError,
     TokenizerFormatError,
 )
-from datapipe_tokenizers.files import TOKENIZER_JSON, read_files
-from datapipe_tokenizers.huggingface import HuggingFaceEncoder, HuggingFaceFile, use_own_threads
+from datapipe_tokenizers.files import read_files
+from datapipe_tokenizers.formats import open_model
+from datapipe_tokenizers.huggingface import use_own_threads
+from datapipe_tokenizers.model import Model, Reference
 
 __all__ = ["Tokenizer", "load", "load_files"]
 
@@ -39,18 +41,20 @@ def load(
     threads: int = 1,
     backend: str = "auto",
 ) -> Tokenizer:
-    """Returns the tokenizer at `path`: a folder or a Hugging Face tokenizer.json.
+    """Returns the tokenizer at `path`.
 
     Args:
-        path: A tokenizer.json stands for itself. Of a folder, tokenizer_config.json and
-            special_tokens_map.json are read too: they name the end-of-text token.
+        path: A Hugging Face tokenizer.json, a SentencePiece .model, a tekken.json, a rank file of
+            tiktoken, a folder with one of them, or the name of an encoding of tiktoken. A file
+            stands for itself; of a folder, tokenizer_config.json and special_tokens_map.json are
+            read too: they name the end-of-text token.
         eos: The token that closes a document, by its text or id; where not given, the
             tokenizer's own `eos_token`, else a well-known name (`eos.WELL_KNOWN`).
         threads: Threads that encode one batch. The default is 1 because the work is spread over
             processes; Hugging Face's own pool of threads is switched off for this process and its
             children, unless the environment sets TOKENIZERS_PARALLELISM.
         backend: Which library encodes, one of BACKENDS; all give the same ids. "auto" takes
-            gigatoken where it agrees with Hugging Face's library on some thousand strings.
+            gigatoken where it agrees with the tokenizer's reference on some thousand strings.
 
     Raises:
         TokenizerError: the tokenizer can't be used; the message says why and what to do.
@@ -80,22 +84,17 @@ def load_files(
         raise BackendError(
             f"there is no backend {backend!r}; choose {', '.join(BACKENDS[:-1])} or {BACKENDS[-1]}"
         )
-    if TOKENIZER_JSON not in files:
-        raise TokenizerFormatError(
-            f"no {TOKENIZER_JSON} among the tokenizer's files ({', '.join(sorted(files))}); "
-            "the tokenizer can't be loaded"
-        )
     use_own_threads()
-    file = HuggingFaceFile.parse(files[TOKENIZER_JSON])
-    specials = file.vocabulary.specials
-    eos_id = choose_eos(eos, vocabulary=file.ids, specials=specials, files=files)
-    eos_name = next(name for name, number in file.ids.items() if number == eos_id)
+    model = open_model(files)
+    specials = model.vocabulary.specials
+    eos_id = choose_eos(eos, vocabulary=model.ids, specials=specials, files=files, own=model.eos)
+    eos_name = next(name for name, number in model.ids.items() if number == eos_id)
     reserved = frozenset(specials) | {eos_name}
-    reference = HuggingFaceEncoder(file, reserved=reserved, threads=threads)
-    _check_eos(eos_name, file, reference)
-    choice = choose_backend(file, reference, reserved=reserved, backend=backend, threads=threads)
+    reference = model.reference(reserved=reserved, threads=threads)
+    _check_eos(eos_name, model, reference)
+    choice = choose_backend(model, reference, reserved=reserved, backend=backend, threads=threads)
     return Tokenizer(
-        file,
+        model,
         choice=choice,
         reference=reference,
         eos_id=eos_id,
@@ -104,11 +103,11 @@ def load_files(
     )
 
 
-def _check_eos(name: str, file: HuggingFaceFile, encoder: HuggingFaceEncoder) -> None:
+def _check_eos(name: str, model: Model, encoder: Reference) -> None:
     """Refuses an end-of-text token that a document's own text contains."""
-    number = file.ids[name]
-    ordinary = name not in file.added and encoder.produces(number)
-    if ordinary or number == file.unknown_id:
+    number = model.ids[name]
+    ordinary = name not in model.added and encoder.produces(number)
+    if ordinary or number == model.unknown_id:
         meaning = "is ordinary text" if ordinary else "also stands for unknown text"
         raise EndOfTextError(
             f"the end-of-text token `{name}` (id {number}) {meaning} for this tokenizer: documents "
@@ -125,22 +124,22 @@ class Tokenizer:
 
     def __init__(
         self,
-        file: HuggingFaceFile,
+        model: Model,
         *,
         choice: Choice,
-        reference: HuggingFaceEncoder,
+        reference: Reference,
         eos_id: int,
         files: Mapping[str, bytes],
         settings: Mapping[str, Any],
     ) -> None:
-        self._file = file
+        self._model = model
         self._encoder = choice.encoder
         self._reference = reference
         self._settings = dict(settings)
         self.backend_reason = choice.reason
         self.eos_id = eos_id
         self.files = dict(files)
-        self._max_id = file.vocabulary.max_id
+        self._max_id = model.vocabulary.max_id
 
     def encode_batch(
         self, texts: pa.Array | pa.ChunkedArray | Sequence[str]
@@ -196,7 +195,7 @@ class Tokenizer:
     @property
     def vocab_size(self) -> int:
         """Number of tokens, added ones included. Ids may have holes: see `max_id`."""
-        return len(self._file.vocabulary.tokens)
+        return len(self._model.vocabulary.tokens)
 
     @property
     def max_id(self) -> int:
@@ -206,12 +205,12 @@ class Tokenizer:
     @property
     def token_dtype(self) -> np.dtype[np.unsignedinteger]:
         """The dtype of stored ids: little-endian uint16 if `max_id` < 65,536, else uint32."""
-        return self._file.vocabulary.token_dtype
+        return self._model.vocabulary.token_dtype
 
     @property
     def special_tokens(self) -> dict[str, int]:
         """Text -> id of the tokens that the tokenizer declares special, ascending by id."""
-        return dict(self._file.vocabulary.specials)
+        return dict(self._model.vocabulary.specials)
 
     @property
     def backend(self) -> str:
@@ -221,7 +220,7 @@ class Tokenizer:
     @cached_property
     def vocabulary(self) -> str:
         """SHA-256 (hex) of the vocabulary: which bytes each id stands for, and the specials."""
-        return self._file.vocabulary.digest()
+        return self._model.vocabulary.digest()
 
     @cached_property
     def canary(self) -> str:
@@ -232,7 +231,7 @@ class Tokenizer:
     def _is_token(self) -> npt.NDArray[np.bool_]:
         """By id: whether there is such a token."""
         known = np.zeros(self.max_id + 1, dtype=np.bool_)
-        known[list(self._file.vocabulary.tokens)] = True
+        known[list(self._model.vocabulary.tokens)] = True
         return known
 
     def __repr__(self) -> str:
