@@ -138,6 +138,9 @@ class Tokenize(_Model):
     """The token that ends a document; None: the one that the tokenizer names."""
     append_eos: bool = True
     """Whether every document is closed with it."""
+    special_text: Literal["text", "special", "error"] = "text"
+    """What the text of a special token in a document is: characters; that token, except the one
+    that ends documents; an error."""
     backend: Literal[
         "auto", "gigatoken", "reference", "huggingface", "tiktoken", "sentencepiece"
     ] = "auto"
@@ -204,6 +207,8 @@ class Recipe(_Model):
         resolved["tokenize"]["tokenizer"] = tokenizer
         for section, name in _WITHOUT_EFFECT:
             del resolved[section][name]
+        if self.tokenize.special_text == "text":  # what it always was, before there was a choice
+            del resolved["tokenize"]["special_text"]
         for entry in resolved["inputs"]:
             root = entry.pop("root")
             entry["paths"] = _below(entry["paths"], root)

@@ -214,7 +214,13 @@ def encoder(data: bytes, **options: Any) -> FastEncoder:
     names = frozenset(file.vocabulary.specials)
     reference = HuggingFaceEncoder(file, reserved=names)
     reserved = [file.ids[name] for name in names]
-    return FastEncoder(file.fast(reserved=names), reserved=reserved, reference=reference, **options)
+    return FastEncoder(
+        file.fast(reserved=names),
+        reserved=reserved,
+        max_id=file.vocabulary.max_id,
+        reference=reference,
+        **options,
+    )
 
 
 def test_encoder_that_grew_is_replaced_and_ids_stay(

@@ -10,23 +10,27 @@ from datapipe_tokenizers.errors import (
     EndOfTextError,
     LimitError,
     MissingPackageError,
+    SpecialTextError,
     TextError,
     TokenizerError,
     TokenizerFileError,
     TokenizerFormatError,
     TrainingError,
 )
+from datapipe_tokenizers.special_text import SPECIAL_TEXT
 from datapipe_tokenizers.tokenizer import Tokenizer, load, load_files
 from datapipe_tokenizers.training import MAX_VOCAB_SIZE, train_bpe
 
 __all__ = [
     "BACKENDS",
     "MAX_VOCAB_SIZE",
+    "SPECIAL_TEXT",
     "BackendError",
     "Difference",
     "EndOfTextError",
     "LimitError",
     "MissingPackageError",
+    "SpecialTextError",
     "TextError",
     "Tokenizer",
     "TokenizerError",

@@ -77,6 +77,7 @@ def choose_backend(
         fast = FastEncoder(
             model.fast(reserved=reserved),
             reserved=[model.ids[name] for name in reserved],
+            max_id=model.vocabulary.max_id,
             reference=reference,
             threads=threads,
         )

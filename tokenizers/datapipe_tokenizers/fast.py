@@ -4,7 +4,8 @@ It is kept within bounds that it doesn't have itself:
 - its cache of words grows as long as there are new ones (1.5 GB after 120 MB of random words), so
   an encoder whose calls made the process grow by `CACHE_BYTES` is thrown away for a new one;
 - it finds special tokens in a text, so it never learns of them; a text in which the model itself
-  finds one goes to the reference.
+  finds one goes to the reference, and so does one with code points that it knows and the reference
+  doesn't.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from datapipe_tokenizers.errors import MissingPackageError, TextError, TokenizerFormatError
+from datapipe_tokenizers.disputed import disputed_rows
+from datapipe_tokenizers.errors import MissingPackageError, TokenizerFormatError
 from datapipe_tokenizers.groups import (
     Counts,
     Encoder,
@@ -47,6 +49,7 @@ class FastEncoder:
     Args:
         source: How the library gets the tokenizer.
         reserved: Ids of the tokens that are the caller's alone.
+        max_id: The largest id.
         reference: Encodes the texts in which the model finds a reserved token.
         threads: Threads that encode one batch.
         cache_bytes: Growth of the process after which the library's cache is dropped.
@@ -63,13 +66,15 @@ class FastEncoder:
         source: FastSource,
         *,
         reserved: Iterable[int],
+        max_id: int,
         reference: Encoder,
         threads: int = 1,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._library = _import_library()
         self._source = source
-        self._reserved = np.array(sorted(reserved), dtype=np.uint32)
+        self._is_reserved = np.zeros(max_id + 1, dtype=np.bool_)
+        self._is_reserved[list(reserved)] = True
         self._reference = reference
         self._threads = threads
         self._cache_bytes = cache_bytes
@@ -78,16 +83,12 @@ class FastEncoder:
         self._encoded = 0
 
     def encode(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
-        """Returns the ids of all texts, one after the other, and how many each has.
-
-        Raises:
-            TextError: a text that isn't valid UTF-8.
-        """
-        _check_utf8(texts)
+        """Returns the ids of all texts, one after the other, and how many each has."""
         ids, counts = encode_in_groups(
             texts, self._encode_group, limit=BATCH_BYTES, threads=self._threads
         )
-        rows = rows_with(np.isin(ids, self._reserved), counts)
+        reserved = rows_with(self._is_reserved[ids], counts)
+        rows = np.union1d(reserved, disputed_rows(texts))
         if not len(rows):
             return ids, counts
         closed, closed_counts = self._reference.encode(texts.take(pa.array(rows)))
@@ -126,16 +127,6 @@ def _import_library() -> Any:
             "gigatoken isn't installed (pip install 'datapipe-train[build]')"
         ) from error
     return gigatoken
-
-
-def _check_utf8(texts: pa.LargeStringArray) -> None:
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise TextError(
-            f"a text isn't valid UTF-8 ({error}); it can't be encoded. Repair or quarantine the "
-            "document before"
-        ) from error
 
 
 def _as_awkward(texts: pa.LargeStringArray) -> Any:

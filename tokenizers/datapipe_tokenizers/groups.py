@@ -11,13 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datapipe_tokenizers.errors import TextError
-
 __all__ = [
     "Counts",
     "Encoder",
     "Ids",
-    "as_python",
     "encode_in_groups",
     "plan_groups",
     "replace_documents",
@@ -37,22 +34,6 @@ class Encoder(Protocol):
 
     def encode(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
         """Returns the ids of all texts, one after the other, and how many each has."""
-
-
-def as_python(texts: pa.LargeStringArray) -> list[str]:
-    """Returns the texts as Python's str.
-
-    Raises:
-        TextError: one isn't valid UTF-8.
-    """
-    try:
-        documents: list[str] = texts.to_pylist()
-    except UnicodeDecodeError as error:
-        raise TextError(
-            f"a text isn't valid UTF-8 ({error.reason} at byte {error.start} of it); it can't be "
-            "encoded. Repair or quarantine the document before"
-        ) from error
-    return documents
 
 
 def plan_groups(sizes: npt.NDArray[np.int64], *, limit: int) -> Iterator[tuple[int, int]]:

@@ -19,7 +19,6 @@ from datapipe_tokenizers.errors import MissingPackageError, TokenizerFormatError
 from datapipe_tokenizers.groups import (
     Counts,
     Ids,
-    as_python,
     encode_in_groups,
     replace_documents,
     rows_with,
@@ -159,8 +158,9 @@ class HuggingFaceEncoder:
         self._reserved = reserved
         self._threads = threads
         self._batch_bytes = batch_bytes
-        hidden = reserved & (file.added.keys() - file.vocabulary.specials.keys())
-        self._tokenizer = _with_special(file.data, hidden) if hidden else file.tokenizer
+        special = reserved & file.added.keys()
+        same = special == file.vocabulary.specials.keys()
+        self._tokenizer = file.tokenizer if same else _with_special(file.data, special)
         self._is_reserved = np.zeros(file.vocabulary.max_id + 1, dtype=np.bool_)
         self._is_reserved[[file.ids[name] for name in reserved]] = True
         if file.unknown_id is not None:
@@ -182,7 +182,7 @@ class HuggingFaceEncoder:
         return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
     def _encode_group(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
-        documents = as_python(texts)
+        documents = texts.to_pylist()
         ids, counts = self._run(self._tokenizer, documents)
         if self._is_reserved[ids].any():
             return self._without_reserved(documents, ids, counts)
@@ -280,7 +280,7 @@ def _load(data: bytes) -> HFTokenizer:
 
 
 def _with_special(data: bytes, names: frozenset[str]) -> HFTokenizer:
-    """Loads the tokenizer anew with the added tokens called `names` special."""
+    """Loads the tokenizer anew with those added tokens special that are called `names`."""
     return _as_plain_text(_load(_dump(mark_special(_parse_config(data), names))))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from datapipe_tokenizers.errors import MissingPackageError, TokenizerFormatError
-from datapipe_tokenizers.groups import Counts, Ids, as_python, encode_in_groups
+from datapipe_tokenizers.groups import Counts, Ids, encode_in_groups
 from datapipe_tokenizers.huggingface import without_tokens
 from datapipe_tokenizers.model import FastSource, check_ids
 from datapipe_tokenizers.panics import leave_interruptions
@@ -126,15 +126,11 @@ class SentencePieceEncoder:
         self._threads = threads
 
     def encode(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
-        """Returns the ids of all texts, one after the other, and how many each has.
-
-        Raises:
-            TextError: a text that isn't valid UTF-8.
-        """
+        """Returns the ids of all texts, one after the other, and how many each has."""
         return encode_in_groups(texts, self._encode_group, limit=BATCH_BYTES, threads=self._threads)
 
     def _encode_group(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
-        lists = self._processor.encode(as_python(texts), out_type=int, num_threads=1)
+        lists = self._processor.encode(texts.to_pylist(), out_type=int, num_threads=1)
         counts = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
         ids = np.fromiter(chain.from_iterable(lists), dtype=np.uint32, count=int(counts.sum()))
         return ids, counts

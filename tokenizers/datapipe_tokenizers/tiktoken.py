@@ -25,7 +25,7 @@ from datapipe_tokenizers.encodings import (
     parse_encoding,
 )
 from datapipe_tokenizers.errors import LimitError, TokenizerFormatError
-from datapipe_tokenizers.groups import Counts, Ids, as_python, encode_in_groups
+from datapipe_tokenizers.groups import Counts, Ids, encode_in_groups
 from datapipe_tokenizers.model import FastSource, check_ids
 from datapipe_tokenizers.panics import leave_interruptions
 from datapipe_tokenizers.vocabulary import Vocabulary
@@ -185,13 +185,12 @@ class TiktokenEncoder:
         """Returns the ids of all texts, one after the other, and how many each has.
 
         Raises:
-            TextError: a text that isn't valid UTF-8.
             LimitError: a text that tiktoken can't split.
         """
         return encode_in_groups(texts, self._encode_group, limit=BATCH_BYTES, threads=self._threads)
 
     def _encode_group(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
-        arrays = [self._encode_one(text) for text in as_python(texts)]
+        arrays = [self._encode_one(text) for text in texts.to_pylist()]
         counts = np.array([len(array) for array in arrays], dtype=np.int64)
         return np.concatenate([np.empty(0, np.uint32), *arrays]), counts
 

@@ -19,17 +19,19 @@ from datapipe_tokenizers.choice import (
     choose_backend,
     first_difference,
 )
+from datapipe_tokenizers.columns import Texts, as_column
 from datapipe_tokenizers.eos import choose_eos
 from datapipe_tokenizers.errors import (
     BackendError,
     EndOfTextError,
-    TextError,
+    SpecialTextError,
     TokenizerFormatError,
 )
 from datapipe_tokenizers.files import read_files
 from datapipe_tokenizers.formats import open_model
 from datapipe_tokenizers.huggingface import use_own_threads
 from datapipe_tokenizers.model import Model, Reference
+from datapipe_tokenizers.special_text import SPECIAL_TEXT, SpecialText
 
 __all__ = ["Tokenizer", "load", "load_files"]
 
@@ -40,6 +42,7 @@ def load(
     eos: str | int | None = None,
     threads: int = 1,
     backend: str = "auto",
+    special_text: str = "text",
 ) -> Tokenizer:
     """Returns the tokenizer at `path`.
 
@@ -55,13 +58,18 @@ def load(
             children, unless the environment sets TOKENIZERS_PARALLELISM.
         backend: Which library encodes, one of BACKENDS; all give the same ids. "auto" takes
             gigatoken where it agrees with the tokenizer's reference on some thousand strings.
+        special_text: What the literal text of a special token in a document is, one of
+            SPECIAL_TEXT: "text", ordinary characters; "special", that token, except the one that
+            closes documents, which stays text; "error", a SpecialTextError.
 
     Raises:
         TokenizerError: the tokenizer can't be used; the message says why and what to do.
     """
     files = read_files(path)
     try:
-        return load_files(files, eos=eos, threads=threads, backend=backend)
+        return load_files(
+            files, eos=eos, threads=threads, backend=backend, special_text=special_text
+        )
     except (TokenizerFormatError, EndOfTextError) as error:
         raise type(error)(f"{path}: {error}") from error
 
@@ -72,6 +80,7 @@ def load_files(
     eos: str | int | None = None,
     threads: int = 1,
     backend: str = "auto",
+    special_text: str = "text",
 ) -> Tokenizer:
     """Returns the tokenizer of `files`, as `Tokenizer.files` gives them; see `load`.
 
@@ -84,12 +93,14 @@ def load_files(
         raise BackendError(
             f"there is no backend {backend!r}; choose {', '.join(BACKENDS[:-1])} or {BACKENDS[-1]}"
         )
+    if special_text not in SPECIAL_TEXT:
+        raise ValueError(f"special_text is {special_text!r}; use one of {', '.join(SPECIAL_TEXT)}")
     use_own_threads()
     model = open_model(files)
     specials = model.vocabulary.specials
     eos_id = choose_eos(eos, vocabulary=model.ids, specials=specials, files=files, own=model.eos)
     eos_name = next(name for name, number in model.ids.items() if number == eos_id)
-    reserved = frozenset(specials) | {eos_name}
+    reserved = frozenset({eos_name} if special_text == "special" else {eos_name, *specials})
     reference = model.reference(reserved=reserved, threads=threads)
     _check_eos(eos_name, model, reference)
     choice = choose_backend(model, reference, reserved=reserved, backend=backend, threads=threads)
@@ -99,7 +110,7 @@ def load_files(
         reference=reference,
         eos_id=eos_id,
         files=files,
-        settings={"threads": threads, "backend": backend},
+        settings={"threads": threads, "backend": backend, "special_text": special_text},
     )
 
 
@@ -137,22 +148,23 @@ class Tokenizer:
         self._reference = reference
         self._settings = dict(settings)
         self.backend_reason = choice.reason
+        self.special_text: str = settings["special_text"]
         self.eos_id = eos_id
+        self._eos_name = next(name for name, number in model.ids.items() if number == eos_id)
         self.files = dict(files)
         self._max_id = model.vocabulary.max_id
 
-    def encode_batch(
-        self, texts: pa.Array | pa.ChunkedArray | Sequence[str]
-    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    def encode_batch(self, texts: Texts) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Returns the ids of all texts, one after the other, and where each begins.
 
         No special tokens are added, and the text of a special token ("<|endoftext|>" in a
-        document) is encoded as the characters that it is. Added tokens that the tokenizer doesn't
-        declare special (runs of spaces, say) are used as it means them. Truncation, padding and
-        dropout that its file may set are off.
+        document) is encoded as the characters that it is, unless `special_text` says otherwise.
+        Added tokens that the tokenizer doesn't declare special (runs of spaces, say) are used as
+        it means them. Truncation, padding and dropout that its file may set are off.
 
         Args:
-            texts: Strings (an Arrow column without nulls, or a sequence of str).
+            texts: Texts: an Arrow column of strings or of UTF-8 as binary, without nulls, or a
+                sequence of str or bytes.
 
         Returns:
             uint32 ids, and int64 offsets [len(texts) + 1] into them: text i has
@@ -160,20 +172,44 @@ class Tokenizer:
 
         Raises:
             TextError: a null, something else than text, or text that isn't valid Unicode.
+            SpecialTextError: the text of a special token, where `special_text` refuses it.
         """
-        ids, counts = self._encoder.encode(_as_column(texts))
+        column = as_column(texts)
+        if self.special_text == "error":
+            self._refuse_special_text(column)
+        ids, counts = self._encoder.encode(column)
         offsets = np.zeros(len(counts) + 1, dtype=np.int64)
         np.cumsum(counts, out=offsets[1:])
         return ids, offsets
 
-    def compare(self, texts: pa.Array | pa.ChunkedArray | Sequence[str]) -> Difference | None:
+    def with_special_text(self, texts: Texts) -> npt.NDArray[np.int64]:
+        """Returns which texts hold the literal text of a special token, ascending."""
+        return self._special_text.rows(as_column(texts))
+
+    def with_eos_text(self, texts: Texts) -> npt.NDArray[np.int64]:
+        """Returns which texts hold the text of the token that closes documents, ascending."""
+        return self._eos_text.rows(as_column(texts))
+
+    def _refuse_special_text(self, column: pa.LargeStringArray) -> None:
+        rows = self._special_text.rows(column)
+        if len(rows):
+            row = int(rows[0])
+            token = self._special_text.first(column[row].as_py())
+            raise SpecialTextError(
+                f"text {row} has the text of the special token `{token}`, which is refused; encode "
+                "it with `special_text: text` as ordinary text, or remove it",
+                row=row,
+                token=token,
+            )
+
+    def compare(self, texts: Texts) -> Difference | None:
         """Returns where the ids of `texts` first differ from the reference's, None if nowhere.
 
         As slow as the reference. Texts as in `encode_batch`.
         """
         if self._encoder is self._reference:
             return None
-        column = _as_column(texts)
+        column = as_column(texts)
         return first_difference(self._encoder.encode(column), self._reference.encode(column))
 
     def decode(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> str:
@@ -218,6 +254,14 @@ class Tokenizer:
         return self._encoder.name
 
     @cached_property
+    def _eos_text(self) -> SpecialText:
+        return SpecialText([self._eos_name])
+
+    @cached_property
+    def _special_text(self) -> SpecialText:
+        return SpecialText([*self._model.vocabulary.specials, self._eos_name])
+
+    @cached_property
     def vocabulary(self) -> str:
         """SHA-256 (hex) of the vocabulary: which bytes each id stands for, and the specials."""
         return self._model.vocabulary.digest()
@@ -246,31 +290,3 @@ class Tokenizer:
 
 def _reload(files: Mapping[str, bytes], eos_id: int, settings: Mapping[str, Any]) -> Tokenizer:
     return load_files(files, eos=eos_id, **settings)
-
-
-def _as_column(texts: pa.Array | pa.ChunkedArray | Sequence[str]) -> pa.LargeStringArray:
-    if not isinstance(texts, pa.Array | pa.ChunkedArray):
-        texts = _from_python(texts)
-    if texts.null_count:
-        raise TextError(
-            f"{texts.null_count} of {len(texts)} texts are null and can't be encoded; "
-            "drop or fill them before"
-        )
-    try:
-        column = texts.cast(pa.large_string())
-    except pa.ArrowException as error:
-        raise TextError(
-            f"a column of {texts.type} can't be encoded as text ({error}); pass strings"
-        ) from error
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _from_python(texts: Sequence[str]) -> pa.LargeStringArray:
-    if isinstance(texts, str):
-        raise TextError("one str was given where a sequence of texts belongs; pass [text]")
-    try:
-        return pa.array(texts, type=pa.large_string())
-    except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
-        raise TextError(
-            f"a text can't be encoded: {error}. Pass str without lone surrogates"
-        ) from error
