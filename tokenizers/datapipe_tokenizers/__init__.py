@@ -4,7 +4,7 @@ Owns the way from text to token ids and back, which token closes a document, and
 tokenizer; knows nothing of documents, datasets, stores or recipes.
 """
 
-from datapipe_tokenizers.choice import BACKENDS, Difference
+from datapipe_tokenizers.choice import BACKENDS, Difference, first_difference
 from datapipe_tokenizers.errors import (
     BackendError,
     EndOfTextError,
@@ -37,6 +37,7 @@ __all__ = [
     "TokenizerFileError",
     "TokenizerFormatError",
     "TrainingError",
+    "first_difference",
     "load",
     "load_files",
     "train_bpe",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from datapipe_tokenizers.eos import choose_eos
 from datapipe_tokenizers.errors import (
     BackendError,
     EndOfTextError,
+    LimitError,
     SpecialTextError,
     TokenizerFormatError,
 )
@@ -205,12 +208,26 @@ class Tokenizer:
     def compare(self, texts: Texts) -> Difference | None:
         """Returns where the ids of `texts` first differ from the reference's, None if nowhere.
 
-        As slow as the reference. Texts as in `encode_batch`.
+        As slow as the reference. Texts that the reference can't encode are passed over.
         """
         if self._encoder is self._reference:
             return None
         column = as_column(texts)
+        try:
+            return self._compare(column)
+        except LimitError:
+            return self._compare_each(column)
+
+    def _compare(self, column: pa.LargeStringArray) -> Difference | None:
         return first_difference(self._encoder.encode(column), self._reference.encode(column))
+
+    def _compare_each(self, column: pa.LargeStringArray) -> Difference | None:
+        for row in range(len(column)):
+            with suppress(LimitError):
+                difference = self._compare(column.slice(row, 1))
+                if difference is not None:
+                    return replace(difference, row=row)
+        return None
 
     def decode(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> str:
         """Returns the text of `ids`; special tokens appear as their text.
@@ -252,6 +269,11 @@ class Tokenizer:
     def backend(self) -> str:
         """Name of the library that encodes."""
         return self._encoder.name
+
+    @property
+    def reference(self) -> str:
+        """Name of the library that defines the ids."""
+        return self._reference.name
 
     @cached_property
     def _eos_text(self) -> SpecialText:
