@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from datapipe.encode import check_sample, count_special_text, encode_documents
 from datapipe.engine.layout import document_order, shuffle_keys
 from datapipe.engine.scan import DOCUMENTS_NAME, LEFT, apply_stages, concat, count_rules, plain
 from datapipe.engine.work import Piece, Work
-from datapipe_tokenizers import Tokenizer, load_files
+from datapipe_tokenizers import Facts, Tokenizer, load_files
 
 __all__ = [
     "ENCODED",
@@ -61,6 +61,8 @@ class TokenizerFiles:
     """The library that encodes, in every process the same."""
     special_text: str
     """What the text of a special token is."""
+    facts: Facts = field(compare=False)
+    """What the build's own process found of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,11 @@ def _tokenizer(work: Work, files: TokenizerFiles) -> Tokenizer:
     if files not in _LOADED:
         contents = {name: work.get_bytes(files.piece, name) for name in files.names}
         tokenizer = load_files(
-            contents, eos=files.eos, backend=files.backend, special_text=files.special_text
+            contents,
+            eos=files.eos,
+            backend=files.backend,
+            special_text=files.special_text,
+            facts=files.facts,
         )
         keep_tokenizer(files, tokenizer)
     return _LOADED[files]

@@ -165,6 +165,7 @@ class PieceMaker:
             self._tokenizer.eos_id,
             self._tokenizer.backend,
             self._tokenizer.special_text,
+            self._tokenizer.facts,
         )
         keep_tokenizer(named, self._tokenizer)
         return named

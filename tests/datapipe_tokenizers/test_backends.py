@@ -210,7 +210,7 @@ def with_merges_to_eos(data: bytes) -> bytes:
 
 
 def encoder(data: bytes, **options: Any) -> FastEncoder:
-    file = HuggingFaceFile.parse(data)
+    file = HuggingFaceFile(data)
     names = frozenset(file.vocabulary.specials)
     reference = HuggingFaceEncoder(file, reserved=names)
     reserved = [file.ids[name] for name in names]

@@ -42,7 +42,7 @@ TEXTS = [*canary_strings()[::7], "<|endoftext|>", "</s>", "<0x0A>", "[INST] a"]
 @pytest.fixture(scope="session")
 def ranks(bpe_json: bytes) -> dict[bytes, int]:
     """The vocabulary of the trained tokenizer without its special token, which has id 0."""
-    tokens = HuggingFaceFile.parse(bpe_json).vocabulary.tokens
+    tokens = HuggingFaceFile(bpe_json).vocabulary.tokens
     return {token: number for number, token in tokens.items() if number}
 
 

@@ -106,7 +106,7 @@ def test_unknown_policy_is_refused(with_policy: Callable[..., Tokenizer]) -> Non
 
 @pytest.mark.parametrize("backend", ["gigatoken", "reference"])
 def test_special_tokens_of_ranks_are_read(bpe_json: bytes, backend: str) -> None:
-    tokens = HuggingFaceFile.parse(bpe_json).vocabulary.tokens
+    tokens = HuggingFaceFile(bpe_json).vocabulary.tokens
     specials = {"<|endoftext|>": 0, "<|user|>": 400}
     encoding = Encoding(name="x", pattern=KNOWN["r50k_base"].pattern, special_tokens=specials)
     files = {

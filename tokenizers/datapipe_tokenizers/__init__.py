@@ -17,6 +17,7 @@ from datapipe_tokenizers.errors import (
     TokenizerFormatError,
     TrainingError,
 )
+from datapipe_tokenizers.facts import Facts
 from datapipe_tokenizers.special_text import SPECIAL_TEXT
 from datapipe_tokenizers.tokenizer import Tokenizer, load, load_files
 from datapipe_tokenizers.training import MAX_VOCAB_SIZE, train_bpe
@@ -28,6 +29,7 @@ __all__ = [
     "BackendError",
     "Difference",
     "EndOfTextError",
+    "Facts",
     "LimitError",
     "MissingPackageError",
     "SpecialTextError",

@@ -12,8 +12,9 @@ from difflib import get_close_matches
 
 from datapipe_tokenizers.errors import EndOfTextError, TokenizerFormatError
 from datapipe_tokenizers.files import COMPANIONS
+from datapipe_tokenizers.model import Model, Reference
 
-__all__ = ["WELL_KNOWN", "choose_eos"]
+__all__ = ["WELL_KNOWN", "check_eos", "choose_eos"]
 
 WELL_KNOWN = (
     "<|endoftext|>",
@@ -66,6 +67,23 @@ def choose_eos(
         "the tokenizer names no end-of-text token, so documents couldn't be told apart; "
         f"{_REMEDY}{_listing(specials)}"
     )
+
+
+def check_eos(name: str, model: Model, encoder: Reference) -> None:
+    """Refuses an end-of-text token that a document's own text contains.
+
+    Raises:
+        EndOfTextError: it does.
+    """
+    number = model.ids[name]
+    ordinary = name not in model.added and encoder.produces(number)
+    if ordinary or number == model.unknown_id:
+        meaning = "is ordinary text" if ordinary else "also stands for unknown text"
+        raise EndOfTextError(
+            f"the end-of-text token `{name}` (id {number}) {meaning} for this tokenizer: documents "
+            "that contain it would be cut there. Name a special token with "
+            "`tokenize: {eos: TOKEN}` in the recipe or `--eos TOKEN`"
+        )
 
 
 def _checked_id(eos: int, vocabulary: Mapping[str, int]) -> int:

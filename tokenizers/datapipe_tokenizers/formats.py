@@ -25,7 +25,7 @@ MAIN_FILES = (TOKENIZER_JSON, TEKKEN, SENTENCEPIECE, RANKS)
 """Names under which a dataset keeps a tokenizer, one a format; of a folder the first is taken."""
 
 _OPEN: dict[str, Callable[[Mapping[str, bytes]], Model]] = {
-    TOKENIZER_JSON: lambda files: HuggingFaceFile.parse(files[TOKENIZER_JSON]),
+    TOKENIZER_JSON: lambda files: HuggingFaceFile(files[TOKENIZER_JSON]),
     TEKKEN: lambda files: tekken_model(files[TEKKEN]),
     SENTENCEPIECE: lambda files: SentencePieceModel(files[SENTENCEPIECE]),
     RANKS: lambda files: rank_model(files[RANKS], files[ENCODING]),

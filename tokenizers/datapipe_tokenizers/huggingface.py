@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ __all__ = [
     "HuggingFaceEncoder",
     "HuggingFaceFile",
     "import_tokenizers",
+    "parse_config",
     "use_own_threads",
     "without_tokens",
 ]
@@ -67,36 +68,60 @@ def use_own_threads() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True)
 class HuggingFaceFile:
-    """What a tokenizer.json says of its vocabulary."""
+    """What a tokenizer.json says of its vocabulary, read when it is asked for.
+
+    Raises:
+        TokenizerFormatError: on the first question, if it isn't JSON or no tokenizer.
+    """
 
     data: bytes
     """The file."""
 
-    tokenizer: HFTokenizer
-    """As loaded; encoders share it, with everything off that would change or cut a document."""
+    reference_name: ClassVar[str] = "huggingface"
+    eos: ClassVar[None] = None  # the files beside it name one
 
-    ids: Mapping[str, int]
-    """Every token's text as the file has it -> id."""
+    @cached_property
+    def tokenizer(self) -> HFTokenizer:
+        """As loaded; encoders share it, with everything off that would change or cut a document."""
+        return _as_plain_text(_load(self.data))
 
-    added: Mapping[str, int]
-    """Those of `ids` that are looked for in a text before the model runs, special or not."""
+    @cached_property
+    def ids(self) -> Mapping[str, int]:
+        """Every token's text as the file has it -> id."""
+        return self.tokenizer.get_vocab(with_added_tokens=True)
 
-    unknown_id: int | None
-    """The id that stands for what the vocabulary lacks."""
-
-    vocabulary: Vocabulary
-    reference_name: str = "huggingface"
-
-    @property
-    def eos(self) -> None:
-        """A tokenizer.json names none; the files beside it do."""
+    @cached_property
+    def added(self) -> Mapping[str, int]:
+        """Those of `ids` that are looked for in a text before the model runs, special or not."""
+        added = self.tokenizer.get_added_tokens_decoder()
+        return {token.content: number for number, token in added.items()}
 
     @property
     def probes(self) -> list[str]:
         """Its added tokens."""
         return list(self.added)
+
+    @cached_property
+    def _config(self) -> dict[str, Any]:
+        return parse_config(self.data)
+
+    @property
+    def unknown_id(self) -> int | None:
+        """The id that stands for what the vocabulary lacks."""
+        return _unknown_id(self._config["model"], self.ids)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """What each id stands for."""
+        byte_level = _is_byte_level(self._config)
+        added = self.tokenizer.get_added_tokens_decoder()
+        tokens = {n: piece_bytes(piece, byte_level=byte_level) for piece, n in self.ids.items()}
+        tokens |= {n: token.content.encode() for n, token in added.items()}
+        check_ids(tokens)
+        specials = {token.content: n for n, token in sorted(added.items()) if token.special}
+        return Vocabulary(tokens=tokens, specials=specials)
 
     def reference(self, *, reserved: frozenset[str], threads: int) -> HuggingFaceEncoder:
         """Returns the encoder of Hugging Face's library."""
@@ -106,31 +131,6 @@ class HuggingFaceFile:
         """Returns gigatoken's tokenizer of the file without its reserved tokens."""
         data = without_tokens(self.data, reserved)
         return FastSource(load=lambda library: library.Tokenizer.from_json(data))
-
-    @classmethod
-    def parse(cls, data: bytes) -> HuggingFaceFile:
-        """Returns what the bytes of a tokenizer.json say.
-
-        Raises:
-            TokenizerFormatError: not JSON, or not a tokenizer.
-        """
-        config = _parse_config(data)
-        tokenizer = _as_plain_text(_load(data))
-        ids = tokenizer.get_vocab(with_added_tokens=True)
-        added = tokenizer.get_added_tokens_decoder()
-        byte_level = _is_byte_level(config)
-        tokens = {n: piece_bytes(piece, byte_level=byte_level) for piece, n in ids.items()}
-        tokens |= {n: token.content.encode() for n, token in added.items()}
-        check_ids(tokens)
-        specials = {token.content: n for n, token in sorted(added.items()) if token.special}
-        return cls(
-            data=data,
-            tokenizer=tokenizer,
-            ids=ids,
-            added={token.content: number for number, token in added.items()},
-            unknown_id=_unknown_id(config["model"], ids),
-            vocabulary=Vocabulary(tokens=tokens, specials=specials),
-        )
 
 
 class HuggingFaceEncoder:
@@ -225,7 +225,7 @@ class HuggingFaceEncoder:
 
     @cached_property
     def _closed(self) -> HFTokenizer:
-        config = mark_special(_parse_config(self._file.data), self._reserved)
+        config = mark_special(parse_config(self._file.data), self._reserved)
         return _as_plain_text(_load(_dump(close_tokens(config, self._reserved))))
 
     @cached_property
@@ -247,7 +247,12 @@ def without_tokens(data: bytes, names: frozenset[str]) -> bytes:
     return _dump(config)
 
 
-def _parse_config(data: bytes) -> dict[str, Any]:
+def parse_config(data: bytes) -> dict[str, Any]:
+    """Returns a tokenizer.json as JSON values.
+
+    Raises:
+        TokenizerFormatError: it isn't one.
+    """
     try:
         config = json.loads(data)
     except ValueError as error:
@@ -281,7 +286,7 @@ def _load(data: bytes) -> HFTokenizer:
 
 def _with_special(data: bytes, names: frozenset[str]) -> HFTokenizer:
     """Loads the tokenizer anew with those added tokens special that are called `names`."""
-    return _as_plain_text(_load(_dump(mark_special(_parse_config(data), names))))
+    return _as_plain_text(_load(_dump(mark_special(parse_config(data), names))))
 
 
 def _as_plain_text(tokenizer: HFTokenizer) -> HFTokenizer:

@@ -22,7 +22,7 @@ from datapipe_tokenizers.choice import (
     first_difference,
 )
 from datapipe_tokenizers.columns import Texts, as_column
-from datapipe_tokenizers.eos import choose_eos
+from datapipe_tokenizers.eos import check_eos, choose_eos
 from datapipe_tokenizers.errors import (
     BackendError,
     EndOfTextError,
@@ -30,11 +30,14 @@ from datapipe_tokenizers.errors import (
     SpecialTextError,
     TokenizerFormatError,
 )
+from datapipe_tokenizers.facts import Facts, LazyReference, environment
+from datapipe_tokenizers.fast import FastEncoder
 from datapipe_tokenizers.files import read_files
 from datapipe_tokenizers.formats import open_model
 from datapipe_tokenizers.huggingface import use_own_threads
 from datapipe_tokenizers.model import Model, Reference
 from datapipe_tokenizers.special_text import SPECIAL_TEXT, SpecialText
+from datapipe_tokenizers.vocabulary import token_dtype
 
 __all__ = ["Tokenizer", "load", "load_files"]
 
@@ -84,8 +87,18 @@ def load_files(
     threads: int = 1,
     backend: str = "auto",
     special_text: str = "text",
+    facts: Facts | None = None,
 ) -> Tokenizer:
     """Returns the tokenizer of `files`, as `Tokenizer.files` gives them; see `load`.
+
+    Args:
+        files: As `Tokenizer.files`.
+        eos: As for `load`.
+        threads: As for `load`.
+        backend: As for `load`.
+        special_text: As for `load`.
+        facts: `Tokenizer.facts` of the same files, loaded in the same way. On the machine and with
+            the libraries where the backends were compared, they aren't compared again.
 
     Raises:
         TokenizerError: the tokenizer can't be used; the message says why and what to do.
@@ -99,35 +112,50 @@ def load_files(
     if special_text not in SPECIAL_TEXT:
         raise ValueError(f"special_text is {special_text!r}; use one of {', '.join(SPECIAL_TEXT)}")
     use_own_threads()
+    settings = {"threads": threads, "backend": backend, "special_text": special_text}
     model = open_model(files)
+    if facts is not None and facts.fast and facts.environment == environment():
+        return _load_known(model, facts, files=files, settings=settings)
     specials = model.vocabulary.specials
     eos_id = choose_eos(eos, vocabulary=model.ids, specials=specials, files=files, own=model.eos)
     eos_name = next(name for name, number in model.ids.items() if number == eos_id)
     reserved = frozenset({eos_name} if special_text == "special" else {eos_name, *specials})
     reference = model.reference(reserved=reserved, threads=threads)
-    _check_eos(eos_name, model, reference)
+    check_eos(eos_name, model, reference)
     choice = choose_backend(model, reference, reserved=reserved, backend=backend, threads=threads)
-    return Tokenizer(
-        model,
-        choice=choice,
-        reference=reference,
+    found = Facts(
+        environment=environment(),
+        fast=choice.encoder is not reference,
+        eos_name=eos_name,
         eos_id=eos_id,
-        files=files,
-        settings={"threads": threads, "backend": backend, "special_text": special_text},
+        specials=specials,
+        reserved={name: model.ids[name] for name in reserved},
+        max_id=model.vocabulary.max_id,
+    )
+    return Tokenizer(
+        model, choice=choice, reference=reference, facts=found, files=files, settings=settings
     )
 
 
-def _check_eos(name: str, model: Model, encoder: Reference) -> None:
-    """Refuses an end-of-text token that a document's own text contains."""
-    number = model.ids[name]
-    ordinary = name not in model.added and encoder.produces(number)
-    if ordinary or number == model.unknown_id:
-        meaning = "is ordinary text" if ordinary else "also stands for unknown text"
-        raise EndOfTextError(
-            f"the end-of-text token `{name}` (id {number}) {meaning} for this tokenizer: documents "
-            "that contain it would be cut there. Name a special token with "
-            "`tokenize: {eos: TOKEN}` in the recipe or `--eos TOKEN`"
-        )
+def _load_known(
+    model: Model, facts: Facts, *, files: Mapping[str, bytes], settings: Mapping[str, Any]
+) -> Tokenizer:
+    """Loads the fast backend alone, which agreed with the reference in this environment."""
+    reserved, threads = frozenset(facts.reserved), settings["threads"]
+    reference = LazyReference(
+        model.reference_name, lambda: model.reference(reserved=reserved, threads=threads)
+    )
+    fast = FastEncoder(
+        model.fast(reserved=reserved),
+        reserved=facts.reserved.values(),
+        max_id=facts.max_id,
+        reference=reference,
+        threads=threads,
+    )
+    choice = Choice(encoder=fast, reason=None)
+    return Tokenizer(
+        model, choice=choice, reference=reference, facts=facts, files=files, settings=settings
+    )
 
 
 class Tokenizer:
@@ -142,7 +170,7 @@ class Tokenizer:
         *,
         choice: Choice,
         reference: Reference,
-        eos_id: int,
+        facts: Facts,
         files: Mapping[str, bytes],
         settings: Mapping[str, Any],
     ) -> None:
@@ -152,10 +180,9 @@ class Tokenizer:
         self._settings = dict(settings)
         self.backend_reason = choice.reason
         self.special_text: str = settings["special_text"]
-        self.eos_id = eos_id
-        self._eos_name = next(name for name, number in model.ids.items() if number == eos_id)
+        self.eos_id = facts.eos_id
+        self.facts = facts
         self.files = dict(files)
-        self._max_id = model.vocabulary.max_id
 
     def encode_batch(self, texts: Texts) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Returns the ids of all texts, one after the other, and where each begins.
@@ -253,17 +280,17 @@ class Tokenizer:
     @property
     def max_id(self) -> int:
         """The largest id, added tokens included."""
-        return self._max_id
+        return self.facts.max_id
 
     @property
     def token_dtype(self) -> np.dtype[np.unsignedinteger]:
         """The dtype of stored ids: little-endian uint16 if `max_id` < 65,536, else uint32."""
-        return self._model.vocabulary.token_dtype
+        return token_dtype(self.max_id)
 
     @property
     def special_tokens(self) -> dict[str, int]:
         """Text -> id of the tokens that the tokenizer declares special, ascending by id."""
-        return dict(self._model.vocabulary.specials)
+        return dict(self.facts.specials)
 
     @property
     def backend(self) -> str:
@@ -277,11 +304,11 @@ class Tokenizer:
 
     @cached_property
     def _eos_text(self) -> SpecialText:
-        return SpecialText([self._eos_name])
+        return SpecialText([self.facts.eos_name])
 
     @cached_property
     def _special_text(self) -> SpecialText:
-        return SpecialText([*self._model.vocabulary.specials, self._eos_name])
+        return SpecialText([*self.facts.specials, self.facts.eos_name])
 
     @cached_property
     def vocabulary(self) -> str:
@@ -307,8 +334,8 @@ class Tokenizer:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reload, (self.files, self.eos_id, self._settings)
+        return _reload, (self.files, self.facts, self._settings)
 
 
-def _reload(files: Mapping[str, bytes], eos_id: int, settings: Mapping[str, Any]) -> Tokenizer:
-    return load_files(files, eos=eos_id, **settings)
+def _reload(files: Mapping[str, bytes], facts: Facts, settings: Mapping[str, Any]) -> Tokenizer:
+    return load_files(files, eos=facts.eos_id, facts=facts, **settings)
