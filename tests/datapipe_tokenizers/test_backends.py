@@ -217,7 +217,6 @@ def encoder(data: bytes, **options: Any) -> FastEncoder:
     return FastEncoder(
         file.fast(reserved=names),
         reserved=reserved,
-        max_id=file.vocabulary.max_id,
         reference=reference,
         **options,
     )

@@ -77,7 +77,6 @@ def choose_backend(
         fast = FastEncoder(
             model.fast(reserved=reserved),
             reserved=[model.ids[name] for name in reserved],
-            max_id=model.vocabulary.max_id,
             reference=reference,
             threads=threads,
         )

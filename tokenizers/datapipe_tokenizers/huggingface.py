@@ -192,7 +192,7 @@ class HuggingFaceEncoder:
         self, documents: list[str], ids: Ids, counts: Counts
     ) -> tuple[Ids, Counts]:
         """Encodes those documents again in which the model found a reserved token."""
-        rows = rows_with(self._is_reserved[ids], counts)
+        rows = rows_with(np.flatnonzero(self._is_reserved[ids]), counts)
         closed = [self._run(self._closed, [documents[row]])[0] for row in rows]
         repaired, counts = replace_documents(
             ids, counts, rows, [self._closed_ids[part] for part in closed]

@@ -148,7 +148,6 @@ def _load_known(
     fast = FastEncoder(
         model.fast(reserved=reserved),
         reserved=facts.reserved.values(),
-        max_id=facts.max_id,
         reference=reference,
         threads=threads,
     )
