@@ -26,6 +26,15 @@ def test_texts_with_disputed_code_points_are_found(texts: list[str]) -> None:
     assert disputed_rows(column).tolist() == expected
 
 
+@pytest.mark.parametrize("size", [3, 4, 5, 6, 7])
+def test_code_points_across_parts_are_found(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("datapipe_tokenizers.disputed._PART_BYTES", size)
+    texts = [f"{'a' * before}{chr(code)}" for code in CODES[::9] for before in range(4)]
+    assert disputed_rows(pa.array(["b", *texts], pa.large_string())).tolist() == [
+        *range(1, 1 + len(texts))
+    ]
+
+
 @pytest.mark.parametrize("frame", ["{}'s", "a{}b", "1{} {}"])
 def test_ids_are_those_of_the_reference(bpe_json: bytes, frame: str) -> None:
     texts = [frame.replace("{}", chr(code)) for code in CODES]

@@ -168,6 +168,7 @@ def test_ids_of_tekken_come_after_its_special_tokens(
     assert (tokenizer.eos_id, tokenizer.vocab_size, tokenizer.max_id) == (2, 400, 399)
     assert tokenizer.special_tokens["[INST]"] == 3
     assert tokenizer.special_tokens["<SPECIAL_29>"] == 29
+    assert tokenizer.backend == "gigatoken"
     used = {token: number - 1 for token, number in ranks.items() if number <= 370}
     reference = tiktoken.Encoding(
         "t", pat_str=KNOWN["o200k_base"].pattern, mergeable_ranks=used, special_tokens={}

@@ -49,6 +49,8 @@ _COMBINING = (
 
 DISPUTED = tuple(sorted(_NEW + _COMBINING))
 
+_PART_BYTES = 4 << 20
+
 _PATTERN = "[" + "".join(f"\\x{{{low:X}}}-\\x{{{high:X}}}" for low, high in DISPUTED) + "]"
 
 
@@ -62,10 +64,9 @@ def disputed_rows(texts: pa.LargeStringArray) -> npt.NDArray[np.int64]:
     if characters is None or not len(texts):
         return np.empty(0, dtype=np.int64)
     starts = np.frombuffer(offsets, np.int64, count=len(texts) + 1, offset=8 * texts.offset)
-    text = bytes(memoryview(characters)[int(starts[0]) : int(starts[-1])])
-    data = np.frombuffer(text, np.uint8)
-    found = [_places(data, lead, table) for lead, table in _tables().items() if lead in text]
-    places = np.concatenate([np.empty(0, np.int64), *found])
+    data = memoryview(characters)[int(starts[0]) : int(starts[-1])]
+    parts = [_places(data, begin) for begin in range(0, len(data), _PART_BYTES)]
+    places = np.concatenate([np.empty(0, np.int64), *parts])
     rows: npt.NDArray[np.int64] = np.searchsorted(starts - starts[0], places, side="right") - 1
     return _confirmed(texts, np.unique(rows))
 
@@ -78,15 +79,19 @@ def _confirmed(texts: pa.LargeStringArray, rows: npt.NDArray[np.int64]) -> npt.N
     return kept
 
 
-def _places(
-    data: npt.NDArray[np.uint8], lead: int, table: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.int64]:
-    """Returns where `lead` is followed by two bytes that `table` has."""
-    places = np.flatnonzero(data == lead)
-    second = data[places + 1].astype(np.uint16)  # valid UTF-8 goes on after a first byte
-    third = data[np.minimum(places + 2, len(data) - 1)]
-    kept: npt.NDArray[np.int64] = places[table[second << 8 | third]]
-    return kept
+def _places(data: memoryview, begin: int) -> npt.NDArray[np.int64]:
+    """Returns where a part of `data` has what may be such a code point."""
+    text = bytes(data[begin : begin + _PART_BYTES])
+    after = bytes(data[begin + _PART_BYTES : begin + _PART_BYTES + 2]) + b"\0\0"
+    part, padded = np.frombuffer(text, np.uint8), np.frombuffer(text + after, np.uint8)
+    found = [np.empty(0, np.int64)]
+    for lead, table in _tables().items():
+        if lead in text:
+            places = np.flatnonzero(part == lead)
+            found.append(
+                places[table[padded[places + 1].astype(np.uint16) << 8 | padded[places + 2]]]
+            )
+    return np.concatenate(found) + begin
 
 
 @cache
