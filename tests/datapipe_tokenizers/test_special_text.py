@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as HFTokenizer
 
-from datapipe_tokenizers import SpecialTextError, Tokenizer, TokenizerFormatError, load, load_files
+from datapipe_tokenizers import (
+    SPECIAL_TEXT,
+    SpecialTextError,
+    Tokenizer,
+    TokenizerFormatError,
+    load,
+    load_files,
+)
 from datapipe_tokenizers.encodings import KNOWN, Encoding, dump_encoding
 from datapipe_tokenizers.huggingface import HuggingFaceFile
 from datapipe_tokenizers.special_text import SpecialText
@@ -93,6 +100,14 @@ def test_texts_with_special_text_are_told(with_policy: Callable[..., Tokenizer])
     tokenizer = with_policy("text")
     assert tokenizer.with_special_text(TEXTS).tolist() == [1, 4, 5]
     assert tokenizer.with_eos_text(TEXTS).tolist() == [4]
+
+
+def test_canary_does_not_depend_on_the_policy(edited_bpe: Callable[..., bytes]) -> None:
+    data = edited_bpe(added=(("\U0001f600", True), ("<|user|>", True)))  # one is in the canary
+    canaries = {
+        load_files({"tokenizer.json": data}, special_text=policy).canary for policy in SPECIAL_TEXT
+    }
+    assert len(canaries) == 1
 
 
 def test_policy_is_pickled(with_policy: Callable[..., Tokenizer]) -> None:

@@ -206,6 +206,11 @@ class Tokenizer:
         column = as_column(texts)
         if self.special_text == "error":
             self._refuse_special_text(column)
+        return self._encode(column)
+
+    def _encode(
+        self, column: pa.LargeStringArray
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         ids, counts = self._encoder.encode(column)
         offsets = np.zeros(len(counts) + 1, dtype=np.int64)
         np.cumsum(counts, out=offsets[1:])
@@ -316,8 +321,14 @@ class Tokenizer:
 
     @cached_property
     def canary(self) -> str:
-        """SHA-256 (hex) of the ids of the canary strings: tells a change in how text is split."""
-        return canary_digest(self.encode_batch)
+        """SHA-256 (hex) of the ids of the canary strings: tells a change in how text is split.
+
+        The text of special tokens is ordinary text in it, whatever `special_text` says.
+        """
+        if self.special_text == "special":
+            settings = {**self._settings, "special_text": "text"}
+            return load_files(self.files, eos=self.eos_id, **settings).canary
+        return canary_digest(lambda texts: self._encode(as_column(texts)))
 
     @cached_property
     def _is_token(self) -> npt.NDArray[np.bool_]:
