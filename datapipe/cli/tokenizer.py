@@ -12,7 +12,7 @@ from datapipe.cli.arguments import AsJson, Quiet, count, file_name
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.engine import check_tokenizer, show_tokenizer, train_tokenizer
-from datapipe.errors import FailedError
+from datapipe.errors import FailedError, UsageError
 from datapipe_tokenizers import MAX_VOCAB_SIZE
 
 __all__ = ["register"]
@@ -44,6 +44,13 @@ Eos = Annotated[
     str | None, typer.Option("--eos", help="Its end-of-text token, where it names none.")
 ]
 TextField = Annotated[str, typer.Option("--text-field", help="Field that holds the text.")]
+
+
+def _field(given: str) -> str:
+    """Returns the name of a field. Raises: UsageError: no record can have such a field."""
+    if not given.strip() or not given.isprintable():
+        raise UsageError(f"{given!r} names no field; nothing was done; give a field of the records")
+    return given
 
 
 def register(app: typer.Typer) -> None:
@@ -125,7 +132,8 @@ def check(
     eos: Eos = None,
     text_field: TextField = "text",
     language_field: Annotated[
-        str, typer.Option("--language-field", help="Field that holds the language.")
+        str,
+        typer.Option("--language-field", help="Field that holds the language.", callback=_field),
     ] = "language",
     max_bytes: Annotated[
         int,
