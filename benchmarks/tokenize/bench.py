@@ -23,8 +23,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 RESULTS = HERE.parent / "results"
 RIVAL = HERE / ".rivals" / "bin" / "python"
-CONTESTANTS = ("datapipe", "gigatoken", "tokenizers", "datapipe, huggingface", "tiktoken")
-SLOW = ("tokenizers", "datapipe, huggingface")
+CONTESTANTS = (
+    *("datapipe", "gigatoken", "tokenizers", "datapipe, huggingface", "tiktoken"),
+    "datatrove",
+)
+SLOW = ("tokenizers", "datapipe, huggingface", "datatrove")
+IN_RIVALS = ("tiktoken", "datatrove")
 
 
 def main() -> None:
@@ -79,8 +83,10 @@ def _measure(
         if contestant == "tiktoken" and name != "gpt2":
             continue
         python, tokenizer = sys.executable, data / "tokenizers" / "hf" / name
+        if contestant in IN_RIVALS:
+            python = str(RIVAL)
         if contestant == "tiktoken":
-            python, tokenizer = str(RIVAL), data / "tokenizers" / "tiktoken"
+            tokenizer = data / "tokenizers" / "tiktoken"
         times = 1 if contestant in SLOW else runs
         command = [python, str(HERE / "worker.py"), contestant, str(tokenizer), str(texts)]
         done = subprocess.run(

@@ -126,6 +126,33 @@ def _tiktoken(tokenizer: str, threads: int) -> Encode:
     return encode
 
 
+def _datatrove(tokenizer: str, threads: int) -> Encode:
+    """Its tokenizing step, as its pipelines run it: documents in, a file of tokens out."""
+    import tempfile
+    from pathlib import Path
+
+    from datatrove.data import Document
+    from datatrove.pipeline.tokens import DocumentTokenizer
+
+    os.environ["TOKENIZERS_PARALLELISM"] = "true" if threads > 1 else "false"
+    os.environ["RAYON_NUM_THREADS"] = str(threads)
+    path = f"{tokenizer}/tokenizer.json"
+
+    def encode(column: pa.ChunkedArray) -> tuple[Any, Any]:
+        documents = (Document(text=text, id=str(i)) for i, text in enumerate(column.to_pylist()))
+        with tempfile.TemporaryDirectory(prefix="datapipe-bench-") as folder:
+            step = DocumentTokenizer(
+                output_folder=folder, tokenizer_name_or_path=path, shuffle_documents=False
+            )
+            step.run(documents)
+            (tokens,) = Path(folder).glob("*.ds")
+            ends = np.fromfile(f"{tokens}.index", "<u8")
+            dtype = "<u2" if step.token_size == 2 else "<u4"
+            return np.fromfile(tokens, dtype), np.diff(ends, prepend=np.uint64(0))
+
+    return encode
+
+
 def _joined(lists: list[list[int]]) -> tuple[Any, Any]:
     return np.concatenate([np.array(each, np.uint32) for each in lists]), [len(x) for x in lists]
 
@@ -140,6 +167,7 @@ ENCODERS: dict[str, Callable[[str, int], Encode]] = {
     "tokenizers": _huggingface,
     "gigatoken": _gigatoken,
     "tiktoken": _tiktoken,
+    "datatrove": _datatrove,
 }
 
 if __name__ == "__main__":

@@ -54,7 +54,13 @@ Inputs = Annotated[
 ]
 TokenizerOption = Annotated[
     str | None,
-    typer.Option("--tokenizer", "-t", help="A tokenizer.json or its folder.", show_default=False),
+    typer.Option(
+        "--tokenizer",
+        "-t",
+        help="A tokenizer's file (tokenizer.json, .model, tekken.json, .tiktoken) or folder, or "
+        "an encoding's name (cl100k_base).",
+        show_default=False,
+    ),
 ]
 Eos = Annotated[
     str | None,
@@ -266,6 +272,8 @@ def _draw(console: Console, data: dict[str, Any]) -> None:
     rows += [(f"dropped: {rule}", count) for rule, count in documents["dropped"].items()]
     rows += [(f"quarantined: {error}", count) for error, count in documents["quarantined"].items()]
     rows += [("tokens", data["tokens"]), ("shards", data["shards"])]
+    if data["special_text"]["documents"]:
+        rows.append(("with text of special tokens", data["special_text"]["documents"]))
     if data["inputs"]["skipped"]:
         rows.append(("input files skipped (in already)", data["inputs"]["skipped"]))
     console.print(table(["", "count"], rows))

@@ -4,6 +4,6 @@ Owns where end-of-text tokens go and that ids fit the dataset's dtype; knows not
 shards or how a text came to be.
 """
 
-from datapipe.encode.documents import check_sample, encode_documents
+from datapipe.encode.documents import check_sample, count_special_text, encode_documents
 
-__all__ = ["check_sample", "encode_documents"]
+__all__ = ["check_sample", "count_special_text", "encode_documents"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from datapipe.errors import FailedError
 from datapipe_tokenizers import Tokenizer
 
-__all__ = ["check_sample", "close_documents", "encode_documents"]
+__all__ = ["check_sample", "close_documents", "count_special_text", "encode_documents"]
 
 
 def encode_documents(
@@ -63,14 +63,40 @@ def check_sample(batch: pa.RecordBatch, tokenizer: Tokenizer, *, one_in: int) ->
     rows = np.flatnonzero(words % np.uint64(one_in) == 0)
     difference = tokenizer.compare(batch.column("text").take(pa.array(rows))) if len(rows) else None
     if difference is not None:
-        document = batch.slice(int(rows[difference.row]), 1).to_pylist()[0]
         raise FailedError(
-            f"document {document['doc_id'].hex()} ({document['source_file']} at "
-            f"{document['source_offset']}): token {difference.token} is {difference.found} by "
+            f"{_name_of(batch, int(rows[difference.row]))}: token {difference.token} is "
+            f"{difference.found} by "
             f"{tokenizer.backend}, but {difference.expected} by the reference; nothing was "
-            "committed. Build with `tokenize: {backend: huggingface}`, which is slower, and report "
+            "committed. Build with `tokenize: {backend: reference}`, which is slower, and report "
             "this document"
         )
+
+
+def count_special_text(batch: pa.RecordBatch, tokenizer: Tokenizer) -> dict[str, int]:
+    """Counts the documents with literal text of special tokens.
+
+    Returns:
+        `documents`: with the text of any; `with_eos`: with that of the token that closes documents.
+
+    Raises:
+        FailedError: there is one, and the tokenizer's policy is "error"; names the document.
+    """
+    texts = batch.column("text")
+    rows = tokenizer.with_special_text(texts)
+    if len(rows) and tokenizer.special_text == "error":
+        raise FailedError(
+            f"{_name_of(batch, int(rows[0]))} has the text of a special token, which "
+            "`tokenize: {special_text: error}` refuses; nothing was committed. Drop or repair such "
+            "documents, or build with `special_text: text`, which encodes it as characters"
+        )
+    with_eos = tokenizer.with_eos_text(texts.take(pa.array(rows))) if len(rows) else rows
+    return {"documents": len(rows), "with_eos": len(with_eos)}
+
+
+def _name_of(batch: pa.RecordBatch, row: int) -> str:
+    document = batch.slice(row, 1).to_pylist()[0]
+    place = f"{document['source_file']} at {document['source_offset']}"
+    return f"document {document['doc_id'].hex()} ({place})"
 
 
 def close_documents(

@@ -9,6 +9,7 @@ from datapipe.engine.building import run_build
 from datapipe.engine.options import MAX_WORKERS, BuildOptions
 from datapipe.engine.report import BuildReport
 from datapipe.engine.request import Request
+from datapipe.engine.tokenizer_check import check_tokenizer, show_tokenizer
 from datapipe.engine.training_text import train_tokenizer
 
 __all__ = [
@@ -20,7 +21,9 @@ __all__ = [
     "append_dataset",
     "build",
     "build_dataset",
+    "check_tokenizer",
     "plan_build",
     "run_build",
+    "show_tokenizer",
     "train_tokenizer",
 ]

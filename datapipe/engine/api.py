@@ -39,7 +39,8 @@ def build(
     Args:
         inputs: one recipe (*.yaml), or files, folders and patterns of JSONL, Parquet or text.
         out: the dataset's folder; made where there is none.
-        tokenizer: a tokenizer.json or its folder; default: the recipe's.
+        tokenizer: a tokenizer's file or folder, or the name of an encoding of tiktoken; default:
+            the recipe's.
         eos: token that closes documents, where the tokenizer names none.
         text_field: field that holds the text; default "text". Not beside a recipe.
         source: name of the documents in a mixture; default "documents". Not beside a recipe.

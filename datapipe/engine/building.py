@@ -224,6 +224,7 @@ class _Build:
             eos=self._eos,
             backend=self._tokenizer.backend,
             backend_reason=self._tokenizer.backend_reason,
+            special_text={"policy": self._tokenizer.special_text, **pieces.special_text},
             seconds=0.0,
             ignored=tuple(self._ignored),
         )
@@ -301,6 +302,7 @@ class _Build:
             eos=self._eos,
             backend=self._tokenizer.backend,
             backend_reason=self._tokenizer.backend_reason,
+            special_text={"policy": self._tokenizer.special_text, "documents": 0, "with_eos": 0},
             seconds=0.0,
             ignored=tuple(self._ignored),
         )

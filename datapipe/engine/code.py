@@ -23,7 +23,10 @@ _CODE = (
     "datapipe.read",
     "datapipe_tokenizers",
 )
-_LIBRARIES = ("gigatoken", "msgspec", "numpy", "pyarrow", "tokenizers", "zstandard")
+_LIBRARIES = (
+    *("gigatoken", "msgspec", "numpy", "pyarrow", "sentencepiece", "tiktoken", "tokenizers"),
+    "zstandard",
+)
 
 
 @cache

@@ -5,8 +5,9 @@ The documents are sorted as shards hold them, so each shard later reads one stre
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,11 @@ import pyarrow.compute as pc
 from datapipe.clean import document_stage, dropped_rows
 from datapipe.dataset.tables import DROPPED
 from datapipe.documents import DOCUMENTS, domains, url_hashes
-from datapipe.encode import check_sample, encode_documents
+from datapipe.encode import check_sample, count_special_text, encode_documents
 from datapipe.engine.layout import document_order, shuffle_keys
 from datapipe.engine.scan import DOCUMENTS_NAME, LEFT, apply_stages, concat, count_rules, plain
 from datapipe.engine.work import Piece, Work
-from datapipe_tokenizers import Tokenizer, load_files
+from datapipe_tokenizers import Facts, Tokenizer, load_files
 
 __all__ = [
     "ENCODED",
@@ -58,6 +59,10 @@ class TokenizerFiles:
     eos: int
     backend: str
     """The library that encodes, in every process the same."""
+    special_text: str
+    """What the text of a special token is."""
+    facts: Facts = field(compare=False)
+    """What the build's own process found of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +101,18 @@ def _encode(task: EncodeTask) -> dict[str, Any]:
     batches: list[pa.RecordBatch] = []
     tokens: list[npt.NDArray[Any]] = [np.empty(0, dtype=tokenizer.token_dtype)]
     counts: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+    special: Counter[str] = Counter()
     for whole in documents.to_batches(max_chunksize=_BATCH_ROWS):
         for batch in apply_stages(whole, stages, left):
+            special.update(count_special_text(batch, tokenizer))
             check_sample(batch, tokenizer, one_in=task.check_one_in)
             ids, num_tokens = encode_documents(batch, tokenizer, append_eos=task.append_eos)
             tokens.append(ids)
             counts.append(num_tokens[num_tokens > 0])
             batches.append(_with_tokens(batch, num_tokens, left))
     kept = pa.Table.from_batches(batches, schema=plain(DOCUMENTS.empty_table()).schema)
-    return _store(task, kept, np.concatenate(tokens), np.concatenate(counts), left)
+    record = _store(task, kept, np.concatenate(tokens), np.concatenate(counts), left)
+    return _finish(task, record | {"special_text": dict(sorted(special.items()))})
 
 
 def _with_tokens(
@@ -137,7 +145,14 @@ def keep_tokenizer(files: TokenizerFiles, tokenizer: Tokenizer) -> None:
 def _tokenizer(work: Work, files: TokenizerFiles) -> Tokenizer:
     if files not in _LOADED:
         contents = {name: work.get_bytes(files.piece, name) for name in files.names}
-        keep_tokenizer(files, load_files(contents, eos=files.eos, backend=files.backend))
+        tokenizer = load_files(
+            contents,
+            eos=files.eos,
+            backend=files.backend,
+            special_text=files.special_text,
+            facts=files.facts,
+        )
+        keep_tokenizer(files, tokenizer)
     return _LOADED[files]
 
 
@@ -158,12 +173,15 @@ def _store(
     task.work.put_table(task.piece, ENCODED, encoded)
     task.work.put_table(task.piece, ORDER, encoded.select(_ORDER_COLUMNS))
     task.work.put_rows(task.piece, LEFT, plain(gone))
-    record = {
+    return {
         "rows": encoded.num_rows,
         "tokens": int(num_tokens.sum()),
         "text_bytes": int(encoded["text_bytes"].to_numpy().sum()),
         "dropped": count_rules(gone),
     }
+
+
+def _finish(task: EncodeTask, record: dict[str, Any]) -> dict[str, Any]:
     task.work.finish(task.piece, record)
     return record
 

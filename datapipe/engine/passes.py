@@ -149,6 +149,7 @@ class Passes:
             tokenizer=tokenizer.piece.key,
             eos=tokenizer.eos,
             backend=tokenizer.backend,
+            special_text=tokenizer.special_text,
             **{name: _plain_json(value) for name, value in settings.items()},
         )
         return EncodeTask(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -50,6 +51,14 @@ class Pieces:
             if counts["truncated"]
         }
         return tuple(sorted(names))
+
+    @property
+    def special_text(self) -> dict[str, int]:
+        """Documents with literal text of special tokens, as `count_special_text` counts them."""
+        counts = Counter({"documents": 0, "with_eos": 0})
+        for _, record in self.encoded:
+            counts.update(record["special_text"])
+        return dict(counts)
 
 
 class PieceMaker:
@@ -151,7 +160,12 @@ class PieceMaker:
             self._work.put_bytes(piece, name, memoryview(data))
         self._passes.used.add(piece)
         named = TokenizerFiles(
-            piece, tuple(sorted(files)), self._tokenizer.eos_id, self._tokenizer.backend
+            piece,
+            tuple(sorted(files)),
+            self._tokenizer.eos_id,
+            self._tokenizer.backend,
+            self._tokenizer.special_text,
+            self._tokenizer.facts,
         )
         keep_tokenizer(named, self._tokenizer)
         return named

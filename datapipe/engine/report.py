@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,9 @@ class BuildReport:
     """The library that encoded."""
     backend_reason: str | None
     """Why it wasn't a faster one; None: it was the fastest."""
+    special_text: Mapping[str, Any]
+    """Policy, and documents with the text of special tokens: `documents` of any, `with_eos` of the
+    one that closes documents."""
     seconds: float
     ignored: tuple[str, ...] = ()
     """What was asked for and isn't done, a sentence each."""
@@ -87,6 +90,13 @@ class BuildReport:
             found.append(f"no document was kept of {records:,} records: nothing can be trained on")
         if self.backend_reason is not None:
             found.append(f"texts were encoded by {self.backend}, slowly: {self.backend_reason}")
+        count = self.special_text["with_eos"]
+        if count and self.special_text["policy"] == "special":
+            found.append(
+                f"{count:,} documents have the text of {self.eos[1]}, the token that closes "
+                "documents; it was encoded as characters, since they would end there. If it means "
+                "something else in them, build with another end-of-text token (--eos)"
+            )
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -116,6 +126,7 @@ class BuildReport:
             "warnings": self.warnings,
             "eos": {"id": self.eos[0], "token": self.eos[1]},
             "backend": self.backend,
+            "special_text": dict(self.special_text),
             "seconds": round(self.seconds, 3),
         }
 

@@ -103,17 +103,18 @@ class Request:
             UsageError: none is given.
             TokenizerError: it can't be loaded.
         """
-        path = self.tokenizer or recipe.tokenize.tokenizer
+        path, settings = self.tokenizer or recipe.tokenize.tokenizer, recipe.tokenize
+        backend, special_text = settings.backend, settings.special_text
         if path is not None:
-            return load(path, eos=self.eos or recipe.tokenize.eos, backend=recipe.tokenize.backend)
+            eos = self.eos or settings.eos
+            return load(path, eos=eos, backend=backend, special_text=special_text)
         if base is not None:
-            return load_files(
-                base.tokenizer_files(), eos=base.eos_id, backend=recipe.tokenize.backend
-            )
+            files, number = base.tokenizer_files(), base.eos_id
+            return load_files(files, eos=number, backend=backend, special_text=special_text)
         raise UsageError(
-            "no tokenizer is given, and a build needs one. Give --tokenizer (a tokenizer.json or "
-            "its folder; in a recipe `tokenize: {tokenizer: ...}`), or make one: "
-            "datapipe tokenizer train PATH... -o tokenizer.json"
+            "no tokenizer is given, and a build needs one. Give --tokenizer (a tokenizer's "
+            "file or folder, or an encoding's name such as cl100k_base; in a recipe `tokenize: "
+            "{tokenizer: ...}`), or make one: datapipe tokenizer train PATH... -o tokenizer.json"
         )
 
     @property

@@ -8,17 +8,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from datapipe.engine.sources import SourceInputs, list_sources
+from datapipe.engine.sampling import list_samples, sample_batches
+from datapipe.engine.sources import SourceInputs
 from datapipe.errors import FailedError, InputError, UsageError
 from datapipe.observe import NO_PROGRESS, Progress
-from datapipe.read import plan_ranges, read_range
-from datapipe.recipe import Fields, Input, refusing
 from datapipe_tokenizers import load_files, train_bpe
 from tiering.errors import remedy_of
 
 __all__ = ["train_tokenizer"]
-
-_RANGE_BYTES = 32 << 20
 
 
 def train_tokenizer(
@@ -48,9 +45,7 @@ def train_tokenizer(
     target = Path(out)
     if os.path.lexists(target) and not overwrite:
         raise UsageError(f"{target} exists and was left as it is; name another, or give --force")
-    with refusing({"text": "the text field"}):
-        entry = Input(source="training", paths=list(paths), fields=Fields(text=text_field))
-    (source,) = list_sources([entry])
+    source = list_samples(paths, text_field=text_field)
     progress.begin("read text", 0, "bytes")
     texts = list(_texts(source, max_bytes, progress))
     progress.end()
@@ -72,24 +67,10 @@ def train_tokenizer(
 
 
 def _texts(source: SourceInputs, max_bytes: int, progress: Progress) -> Iterator[str]:
-    total = sum(file.size_bytes for file, _ in source.files)
-    for file, format in source.files:
-        left = -(-max_bytes * file.size_bytes // max(total, 1))
-        ranges = plan_ranges(file, format, target_bytes=_RANGE_BYTES)
-        for text in _documents(source, ranges):
-            size = len(text.encode())
-            yield text
-            progress.advance(size)
-            left -= size
-            if left <= 0:
-                break
-
-
-def _documents(source: SourceInputs, ranges: Sequence[Any]) -> Iterator[str]:
-    for piece in ranges:
-        for result in read_range(piece, source=source.source, fields=source.fields):
-            if result.batch is not None:
-                yield from result.batch.column("text").to_pylist()
+    for _, batch in sample_batches(source, max_bytes=max_bytes):
+        texts: list[str] = batch.column("text").to_pylist()
+        yield from texts
+        progress.advance(sum(len(text.encode()) for text in texts))
 
 
 def _write(target: Path, data: bytes) -> None:

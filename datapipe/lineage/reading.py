@@ -129,7 +129,7 @@ def _document(dataset: Dataset, place: DocumentPlace, tokenizer: Tokenizer) -> d
 
 
 def _tokenizer(dataset: Dataset) -> Tokenizer:
-    return load_files(dataset.tokenizer_files(), eos=dataset.eos_id)
+    return load_files(dataset.tokenizer_files(), eos=dataset.eos_id, backend="reference")
 
 
 def _read_tokens(shard: ShardOf, *, start: int, count: int) -> npt.NDArray[Any]:

@@ -165,7 +165,12 @@ def _with_paths_from(recipe: Recipe, folder: Path) -> Recipe:
         for entry in recipe.inputs
     ]
     tokenizer = recipe.tokenize.tokenizer
-    tokenize = recipe.tokenize.model_copy(
-        update={"tokenizer": None if tokenizer is None else placed(tokenizer)}
-    )
+    if tokenizer is not None and not _names_encoding(tokenizer, folder):
+        tokenizer = placed(tokenizer)
+    tokenize = recipe.tokenize.model_copy(update={"tokenizer": tokenizer})
     return recipe.model_copy(update={"inputs": inputs, "tokenize": tokenize})
+
+
+def _names_encoding(tokenizer: str, folder: Path) -> bool:
+    """Whether this can only be a name such as cl100k_base: no path, and nothing of it is there."""
+    return tokenizer.isidentifier() and not (folder / tokenizer).exists()

@@ -132,12 +132,18 @@ class Tokenize(_Model):
     """How texts become token ids."""
 
     tokenizer: Text | None = None
-    """A folder or a tokenizer.json, relative to the recipe; None: given with the command."""
+    """A tokenizer's file or folder, relative to the recipe, or the name of an encoding of tiktoken;
+    None: given with the command."""
     eos: Text | None = None
     """The token that ends a document; None: the one that the tokenizer names."""
     append_eos: bool = True
     """Whether every document is closed with it."""
-    backend: Literal["auto", "gigatoken", "huggingface"] = "auto"
+    special_text: Literal["text", "special", "error"] = "text"
+    """What the text of a special token in a document is: characters; that token, except the one
+    that ends documents; an error."""
+    backend: Literal[
+        "auto", "gigatoken", "reference", "huggingface", "tiktoken", "sentencepiece"
+    ] = "auto"
     """The library that encodes; "auto": the fastest one that gives the reference's ids."""
     check_one_in: Annotated[int, Field(ge=0, lt=1 << 53)] = 10_000
     """Of so many documents one is encoded by the reference too, as a check; 0: none."""
@@ -201,6 +207,8 @@ class Recipe(_Model):
         resolved["tokenize"]["tokenizer"] = tokenizer
         for section, name in _WITHOUT_EFFECT:
             del resolved[section][name]
+        if self.tokenize.special_text == "text":  # what it always was, before there was a choice
+            del resolved["tokenize"]["special_text"]
         for entry in resolved["inputs"]:
             root = entry.pop("root")
             entry["paths"] = _below(entry["paths"], root)

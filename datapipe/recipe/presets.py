@@ -36,7 +36,7 @@ stages:                             # in this order; leave out what you don't wa
   - dedup_exact                     # equal texts, as they stand here; one of each stays
 
 tokenize:
-  tokenizer: tokenizer.json         # a folder, or a Hugging Face tokenizer.json
+  tokenizer: tokenizer.json         # or a .model, tekken.json, .tiktoken, a folder, cl100k_base
   # eos: "<|endoftext|>"            # left out: the one that the tokenizer names
   append_eos: true                  # close every document with it
   # backend: auto                   # the fastest library that gives the reference's ids

@@ -131,7 +131,7 @@ def test_unsupported_tokenizer_falls_back_and_says_why(unigram_json: bytes) -> N
 
 
 def test_unknown_backend_is_refused(bpe_json: bytes) -> None:
-    with pytest.raises(BackendError, match="no backend 'fast'; choose auto, gigatoken or hugg"):
+    with pytest.raises(BackendError, match="no backend 'fast'; choose auto, gigatoken, reference,"):
         load_files({"tokenizer.json": bpe_json}, backend="fast")
 
 
@@ -210,11 +210,16 @@ def with_merges_to_eos(data: bytes) -> bytes:
 
 
 def encoder(data: bytes, **options: Any) -> FastEncoder:
-    file = HuggingFaceFile.parse(data)
+    file = HuggingFaceFile(data)
     names = frozenset(file.vocabulary.specials)
     reference = HuggingFaceEncoder(file, reserved=names)
-    reserved = {name: file.ids[name] for name in names}
-    return FastEncoder(data, reserved=reserved, reference=reference, **options)
+    reserved = [file.ids[name] for name in names]
+    return FastEncoder(
+        file.fast(reserved=names),
+        reserved=reserved,
+        reference=reference,
+        **options,
+    )
 
 
 def test_encoder_that_grew_is_replaced_and_ids_stay(

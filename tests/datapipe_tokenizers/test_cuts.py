@@ -77,6 +77,6 @@ def threes(text: str) -> list[int]:
 
 
 def encoder(data: bytes, batch_bytes: int) -> HuggingFaceEncoder:
-    file = HuggingFaceFile.parse(data)
+    file = HuggingFaceFile(data)
     reserved = frozenset(file.vocabulary.specials)
     return HuggingFaceEncoder(file, reserved=reserved, batch_bytes=batch_bytes)

@@ -43,8 +43,8 @@ def test_name_on_a_hub_is_not_downloaded() -> None:
 
 @pytest.mark.parametrize(
     ("names", "found"),
-    [([], "found: nothing"), (["tokenizer.model", "a.txt"], "found: a.txt, tokenizer.model")],
-    ids=["empty", "sentencepiece"],
+    [([], "found: nothing"), (["vocab.txt", "a.txt"], "found: a.txt, vocab.txt")],
+    ids=["empty", "others"],
 )
 def test_folder_without_tokenizer_json(tmp_path: Path, names: list[str], found: str) -> None:
     for name in names:
@@ -61,7 +61,7 @@ def test_folder_without_tokenizer_json(tmp_path: Path, names: list[str], found: 
     [
         (b"", "isn't JSON"),
         (b'{"version": "1.0", "model": {"ty', "isn't JSON"),
-        (b"\x0a\x0e\x0a\x05<unk>\xff", "isn't JSON"),
+        (b"\xff\x0e\x0a\x05<unk>\xff", "isn't JSON"),
         (b"[1, 2]", r"has no `model` \(found: list\)"),
         (b'{"a": 0, "b": 1}', r"has no `model` \(found: a, b\)"),
         (b'{"model": {"type": "Future"}}', r"tokenizers` \d.* can't read the tokenizer"),

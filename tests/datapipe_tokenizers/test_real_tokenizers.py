@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as HFTokenizer
 
 from datapipe_tokenizers import EndOfTextError, Tokenizer, load
 from datapipe_tokenizers.canary import canary_strings
-from datapipe_tokenizers.huggingface import HuggingFaceEncoder
+from datapipe_tokenizers.huggingface import HuggingFaceEncoder, HuggingFaceFile
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "tokenizers"
 NAMES = [
@@ -118,8 +118,10 @@ def test_reference_vectors(name: str) -> None:
 def test_long_documents_are_cut_without_a_trace(name: str) -> None:
     text = "\n".join(text for text in canary_strings() if len(text) < 500)
     tokenizer = real(name)
+    model = tokenizer._model
+    assert isinstance(model, HuggingFaceFile)
     short = HuggingFaceEncoder(
-        tokenizer._file, reserved=frozenset(tokenizer.special_tokens), batch_bytes=4096
+        model, reserved=frozenset(tokenizer.special_tokens), batch_bytes=4096
     )
     ids, _ = short.encode(pa.array([text], pa.large_string()))
     np.testing.assert_array_equal(ids, tokenizer.encode_batch([text])[0])

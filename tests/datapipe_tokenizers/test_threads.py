@@ -26,7 +26,7 @@ print(len(os.listdir("/proc/self/task")) - before, os.environ["TOKENIZERS_PARALL
 
 
 def test_threads_give_the_ids_of_one_thread(bpe_json: bytes) -> None:
-    file = HuggingFaceFile.parse(bpe_json)
+    file = HuggingFaceFile(bpe_json)
     expected = load_files({"tokenizer.json": bpe_json}).encode_batch(TEXTS)
     many = HuggingFaceEncoder(
         file, reserved=frozenset(file.vocabulary.specials), threads=3, batch_bytes=256

@@ -65,7 +65,7 @@ def test_what_a_piece_stands_for(piece: str, byte_level: bool, expected: bytes) 
 
 
 def test_trained_vocabulary_holds_every_byte(bpe: Tokenizer) -> None:
-    tokens = bpe._file.vocabulary.tokens
+    tokens = bpe._model.vocabulary.tokens
     assert {token for token in tokens.values() if len(token) == 1} == {
         bytes([b]) for b in range(256)
     }

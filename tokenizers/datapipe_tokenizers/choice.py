@@ -17,11 +17,11 @@ from datapipe_tokenizers.canary import canary_strings
 from datapipe_tokenizers.errors import BackendError, MissingPackageError, TokenizerFormatError
 from datapipe_tokenizers.fast import FastEncoder
 from datapipe_tokenizers.groups import Counts, Encoder, Ids
-from datapipe_tokenizers.huggingface import HuggingFaceEncoder, HuggingFaceFile
+from datapipe_tokenizers.model import Model, Reference
 
 __all__ = ["BACKENDS", "Choice", "Difference", "choose_backend", "first_difference"]
 
-BACKENDS = ("auto", "gigatoken", "huggingface")
+BACKENDS = ("auto", "gigatoken", "reference", "huggingface", "tiktoken", "sentencepiece")
 """What can be asked for; "auto" takes the fastest that agrees with the reference."""
 
 _FRAMES = ("{}", " {} ", "x{}y", "{}{}", "a {}\n")
@@ -51,17 +51,17 @@ class Difference:
 
 
 def choose_backend(
-    file: HuggingFaceFile,
-    reference: HuggingFaceEncoder,
+    model: Model,
+    reference: Reference,
     *,
     reserved: frozenset[str],
     backend: str,
     threads: int,
 ) -> Choice:
-    """Returns what encodes the texts of `file`.
+    """Returns what encodes the texts of `model`.
 
     Args:
-        file: The tokenizer.
+        model: The tokenizer.
         reference: Its encoder in the library that defines it.
         reserved: Texts of the tokens that no text may produce.
         backend: One of BACKENDS.
@@ -70,16 +70,17 @@ def choose_backend(
     Raises:
         BackendError: the backend asked for by name can't be used.
     """
-    if backend == "huggingface":
+    if backend in ("reference", model.reference_name):
         return Choice(encoder=reference, reason=None)
+    _refuse_other_reference(backend, model)
     try:
         fast = FastEncoder(
-            file.data,
-            reserved={name: file.ids[name] for name in reserved},
+            model.fast(reserved=reserved),
+            reserved=[model.ids[name] for name in reserved],
             reference=reference,
             threads=threads,
         )
-        reason = _disagreement(fast, reference, file)
+        reason = _disagreement(fast, reference, model)
     except (MissingPackageError, TokenizerFormatError) as error:
         reason = str(error)
     if reason is None:
@@ -90,6 +91,14 @@ def choose_backend(
             "to datapipe with `tokenize: {backend: auto}`"
         )
     return Choice(encoder=reference, reason=reason)
+
+
+def _refuse_other_reference(backend: str, model: Model) -> None:
+    if backend not in ("auto", "gigatoken"):
+        raise BackendError(
+            f"the backend {backend} doesn't read this tokenizer, {model.reference_name} does; "
+            "leave the choice to datapipe with `tokenize: {backend: auto}`"
+        )
 
 
 def first_difference(found: tuple[Ids, Counts], expected: tuple[Ids, Counts]) -> Difference | None:
@@ -106,8 +115,8 @@ def first_difference(found: tuple[Ids, Counts], expected: tuple[Ids, Counts]) ->
     return Difference(row=row, token=token, found=_at(ours, token), expected=_at(theirs, token))
 
 
-def _disagreement(fast: Encoder, reference: Encoder, file: HuggingFaceFile) -> str | None:
-    strings = [*canary_strings(), *_around(islice(file.added, _MAX_ADDED))]
+def _disagreement(fast: Encoder, reference: Encoder, model: Model) -> str | None:
+    strings = [*canary_strings(), *_around(islice(model.probes, _MAX_ADDED))]
     column = pa.array(strings, pa.large_string())
     difference = first_difference(fast.encode(column), reference.encode(column))
     if difference is None:

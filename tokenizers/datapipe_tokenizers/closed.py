@@ -17,10 +17,9 @@ Config = dict[str, Any]
 
 
 def mark_special(config: Config, names: frozenset[str]) -> Config:
-    """Returns `config` with the added tokens called `names` special, whatever they were."""
+    """Returns `config` with those added tokens special that are called `names`, and no others."""
     added = [
-        token | {"special": True} if token["content"] in names else token
-        for token in config.get("added_tokens") or []
+        token | {"special": token["content"] in names} for token in config.get("added_tokens") or []
     ]
     return config | {"added_tokens": added}
 

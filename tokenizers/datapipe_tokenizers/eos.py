@@ -12,8 +12,9 @@ from difflib import get_close_matches
 
 from datapipe_tokenizers.errors import EndOfTextError, TokenizerFormatError
 from datapipe_tokenizers.files import COMPANIONS
+from datapipe_tokenizers.model import Model, Reference
 
-__all__ = ["WELL_KNOWN", "choose_eos"]
+__all__ = ["WELL_KNOWN", "check_eos", "choose_eos"]
 
 WELL_KNOWN = (
     "<|endoftext|>",
@@ -41,11 +42,13 @@ def choose_eos(
     vocabulary: Mapping[str, int],
     specials: Mapping[str, int],
     files: Mapping[str, bytes],
+    own: str | None = None,
 ) -> int:
     """Returns the id of the token that closes a document.
 
     In this order: `eos` (a token's text or its id), `eos_token` of tokenizer_config.json, then of
-    special_tokens_map.json, then the first of `WELL_KNOWN` that is a special token.
+    special_tokens_map.json, then `own`, which the tokenizer's own file names, then the first of
+    `WELL_KNOWN` that is a special token.
 
     Raises:
         EndOfTextError: there is none, or the one named isn't in the vocabulary.
@@ -57,13 +60,30 @@ def choose_eos(
     for file in COMPANIONS:
         if declared := _declared(files, file):
             return _named(declared, f"eos_token of {file}", vocabulary, specials)
-    for name in WELL_KNOWN:
-        if name in specials:
+    for name in (own, *WELL_KNOWN):
+        if name is not None and name in specials:
             return specials[name]
     raise EndOfTextError(
         "the tokenizer names no end-of-text token, so documents couldn't be told apart; "
         f"{_REMEDY}{_listing(specials)}"
     )
+
+
+def check_eos(name: str, model: Model, encoder: Reference) -> None:
+    """Refuses an end-of-text token that a document's own text contains.
+
+    Raises:
+        EndOfTextError: it does.
+    """
+    number = model.ids[name]
+    ordinary = name not in model.added and encoder.produces(number)
+    if ordinary or number == model.unknown_id:
+        meaning = "is ordinary text" if ordinary else "also stands for unknown text"
+        raise EndOfTextError(
+            f"the end-of-text token `{name}` (id {number}) {meaning} for this tokenizer: documents "
+            "that contain it would be cut there. Name a special token with "
+            "`tokenize: {eos: TOKEN}` in the recipe or `--eos TOKEN`"
+        )
 
 
 def _checked_id(eos: int, vocabulary: Mapping[str, int]) -> int:
@@ -81,7 +101,7 @@ def _named(
     hint = f" Did you mean {' or '.join(f'`{match}`' for match in near)}?" if near else ""
     raise EndOfTextError(
         f"{origin}, `{name}`, isn't in the vocabulary of {len(vocabulary):,} tokens; "
-        f"{_REMEDY}.{hint or _listing(specials)}"
+        f"{_REMEDY}{f'.{hint}' if hint else _listing(specials)}"
     )
 
 

@@ -5,6 +5,8 @@
     |- TokenizerFormatError (ValueError) the file isn't a tokenizer that can be read
     |- EndOfTextError (ValueError)       no usable token that closes a document
     |- TextError (ValueError)            what was to be encoded isn't valid text
+    |  |- LimitError                     the library that encodes can't take this text
+    |  `- SpecialTextError               it holds the text of a special token, which is refused
     |- BackendError (RuntimeError)       the backend asked for can't be used
     |- TrainingError (ValueError)        a tokenizer can't be trained from this
     `- MissingPackageError (ImportError) an optional package isn't installed
@@ -17,7 +19,9 @@ from __future__ import annotations
 __all__ = [
     "BackendError",
     "EndOfTextError",
+    "LimitError",
     "MissingPackageError",
+    "SpecialTextError",
     "TextError",
     "TokenizerError",
     "TokenizerFileError",
@@ -53,6 +57,19 @@ class EndOfTextError(TokenizerError, ValueError):
 
 class TextError(TokenizerError, ValueError):
     """What was to be encoded isn't valid text."""
+
+
+class LimitError(TextError):
+    """A text is beyond what the library that encodes it can do."""
+
+
+class SpecialTextError(TextError):
+    """A text holds the text of a special token where that is refused."""
+
+    def __init__(self, message: str, *, row: int, token: str) -> None:
+        super().__init__(message)
+        self.row = row
+        self.token = token
 
 
 class BackendError(TokenizerError, RuntimeError):

@@ -1,22 +1,25 @@
-"""The fast backend: `gigatoken`, on the tokenizer.json without its reserved tokens.
+"""The fast backend: `gigatoken`, on the tokenizer without its reserved tokens.
 
 It is kept within bounds that it doesn't have itself:
 - its cache of words grows as long as there are new ones (1.5 GB after 120 MB of random words), so
   an encoder whose calls made the process grow by `CACHE_BYTES` is thrown away for a new one;
 - it finds special tokens in a text, so it never learns of them; a text in which the model itself
-  finds one goes to the reference.
+  finds one goes to the reference, and so does one with code points that it knows and the reference
+  doesn't.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from datapipe_tokenizers.errors import MissingPackageError, TextError, TokenizerFormatError
+from datapipe_tokenizers.disputed import disputed_rows
+from datapipe_tokenizers.errors import MissingPackageError, TokenizerFormatError
 from datapipe_tokenizers.groups import (
     Counts,
     Encoder,
@@ -26,6 +29,7 @@ from datapipe_tokenizers.groups import (
     rows_with,
 )
 from datapipe_tokenizers.memory import resident_bytes
+from datapipe_tokenizers.model import FastSource
 from datapipe_tokenizers.panics import leave_interruptions
 
 __all__ = ["CACHE_BYTES", "FastEncoder"]
@@ -44,8 +48,8 @@ class FastEncoder:
     """Encodes texts so that no text produces a reserved token. Threads may share one.
 
     Args:
-        data: The tokenizer.json.
-        reserved: Texts and ids of the tokens that are the caller's alone.
+        source: How the library gets the tokenizer.
+        reserved: Ids of the tokens that are the caller's alone.
         reference: Encodes the texts in which the model finds a reserved token.
         threads: Threads that encode one batch.
         cache_bytes: Growth of the process after which the library's cache is dropped.
@@ -59,16 +63,16 @@ class FastEncoder:
 
     def __init__(
         self,
-        data: bytes,
+        source: FastSource,
         *,
-        reserved: dict[str, int],
+        reserved: Iterable[int],
         reference: Encoder,
         threads: int = 1,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._library = _import_library()
-        self._data = _without_reserved(data, reserved.keys())
-        self._reserved = np.array(sorted(reserved.values()), dtype=np.uint32)
+        self._source = source
+        self._reserved = _runs(reserved)
         self._reference = reference
         self._threads = threads
         self._cache_bytes = cache_bytes
@@ -77,26 +81,28 @@ class FastEncoder:
         self._encoded = 0
 
     def encode(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
-        """Returns the ids of all texts, one after the other, and how many each has.
-
-        Raises:
-            TextError: a text that isn't valid UTF-8.
-        """
-        _check_utf8(texts)
+        """Returns the ids of all texts, one after the other, and how many each has."""
         ids, counts = encode_in_groups(
             texts, self._encode_group, limit=BATCH_BYTES, threads=self._threads
         )
-        rows = rows_with(np.isin(ids, self._reserved), counts)
+        rows = np.union1d(rows_with(self._find_reserved(ids), counts), disputed_rows(texts))
         if not len(rows):
             return ids, counts
         closed, closed_counts = self._reference.encode(texts.take(pa.array(rows)))
         return replace_documents(ids, counts, rows, np.split(closed, np.cumsum(closed_counts)[:-1]))
+
+    def _find_reserved(self, ids: Ids) -> npt.NDArray[np.int64]:
+        """Returns the places of reserved ids; a few ranges are quicker than a table by id."""
+        found = [np.flatnonzero(ids - first <= last - first) for first, last in self._reserved]
+        return np.concatenate(found)
 
     def _encode_group(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
         before = resident_bytes()
         column = _as_awkward(texts)
         layout = self._tokenizer.encode_batch(column, parallel=False).layout
         ids = np.asarray(layout.content.data)
+        if self._source.numbers is not None:
+            ids = self._source.numbers[ids]
         counts = np.diff(np.asarray(layout.offsets.data))
         self._grown += max(resident_bytes() - before - ids.nbytes, 0)
         self._encoded += len(column.layout.content)
@@ -106,13 +112,20 @@ class FastEncoder:
 
     def _load(self) -> Any:
         try:
-            return self._library.Tokenizer.from_json(self._data)
+            return self._source.load(self._library)
         except BaseException as error:
             leave_interruptions(error)
             reason = str(error).strip().split("\n", 1)[0]
             raise TokenizerFormatError(
                 f"gigatoken {version('gigatoken')} can't use it: {reason}"
             ) from error
+
+
+def _runs(numbers: Iterable[int]) -> list[tuple[np.uint32, np.uint32]]:
+    """Returns first and last of the runs that the numbers form."""
+    ordered = np.unique(np.array([*numbers], dtype=np.uint32))
+    runs = np.split(ordered, np.flatnonzero(np.diff(ordered) != 1) + 1)
+    return [(run[0], run[-1]) for run in runs]
 
 
 def _import_library() -> Any:
@@ -123,24 +136,6 @@ def _import_library() -> Any:
             "gigatoken isn't installed (pip install 'datapipe-train[build]')"
         ) from error
     return gigatoken
-
-
-def _without_reserved(data: bytes, names: Any) -> bytes:
-    config = json.loads(data)
-    added = config.get("added_tokens") or []
-    config["added_tokens"] = [token for token in added if token["content"] not in names]
-    config["truncation"] = config["padding"] = config["post_processor"] = None
-    return json.dumps(config, ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def _check_utf8(texts: pa.LargeStringArray) -> None:
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise TextError(
-            f"a text isn't valid UTF-8 ({error}); it can't be encoded. Repair or quarantine the "
-            "document before"
-        ) from error
 
 
 def _as_awkward(texts: pa.LargeStringArray) -> Any:

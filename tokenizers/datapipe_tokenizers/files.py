@@ -5,11 +5,18 @@ from __future__ import annotations
 from difflib import get_close_matches
 from pathlib import Path
 
+from datapipe_tokenizers.encodings import (
+    KNOWN,
+    dump_encoding,
+    fetch_encoding,
+    known_encoding,
+)
 from datapipe_tokenizers.errors import TokenizerFileError
+from datapipe_tokenizers.formats import ENCODING, MAIN_FILES, RANKS, file_kind
+from datapipe_tokenizers.tiktoken import dump_ranks
 
-__all__ = ["COMPANIONS", "MAX_FILE_BYTES", "TOKENIZER_JSON", "read_files"]
+__all__ = ["COMPANIONS", "MAX_FILE_BYTES", "read_files"]
 
-TOKENIZER_JSON = "tokenizer.json"
 COMPANIONS = ("tokenizer_config.json", "special_tokens_map.json")
 """Read beside tokenizer.json when a folder is given: they name the end-of-text token."""
 
@@ -18,35 +25,69 @@ MAX_FILE_BYTES = 1 << 29
 
 
 def read_files(path: str | Path) -> dict[str, bytes]:
-    """Returns the files of the tokenizer at `path`, a folder or a tokenizer.json.
+    """Returns the files of a tokenizer by the names of `formats.MAIN_FILES`.
 
-    A file stands for itself: what lies beside it isn't looked at. Of a folder, tokenizer.json and
-    the files that name its special tokens are taken.
+    A file stands for itself: what lies beside it isn't looked at, except the encoding.json of a
+    rank file. Of a folder, one file of a known format and those that name its special tokens are
+    taken. What isn't there may be the name of an encoding that tiktoken knows.
 
     Raises:
-        TokenizerFileError: nothing there, not readable, or a folder without tokenizer.json.
+        TokenizerFileError: nothing there, not readable, or a folder without a tokenizer.
+        MissingPackageError: the name of an encoding, and tiktoken isn't installed.
     """
     path = Path(path)
     if path.is_dir():
         return _read_folder(path)
-    if not path.exists():
-        raise _missing(path)
-    return {TOKENIZER_JSON: _read(path)}
+    if path.exists():
+        return _read_main(path)
+    if path.name == str(path) and (fetched := fetch_encoding(path.name)):
+        ranks, encoding = fetched
+        return {RANKS: dump_ranks(ranks), ENCODING: dump_encoding(encoding)}
+    raise _missing(path)
 
 
 def _read_folder(folder: Path) -> dict[str, bytes]:
-    main = folder / TOKENIZER_JSON
-    if not main.is_file():
+    main = _main_file(folder)
+    if main is None:
         found = sorted(entry.name for entry in folder.iterdir())
         listed = ", ".join(found[:8]) + (", ..." if len(found) > 8 else "") if found else "nothing"
         raise TokenizerFileError(
-            f"folder {folder} has no {TOKENIZER_JSON} (found: {listed}); only Hugging Face's "
-            f"{TOKENIZER_JSON} can be read. Name a folder that has one, or convert the tokenizer "
+            f"folder {folder} has no tokenizer.json, tekken.json, tokenizer.model or rank file "
+            f"(found: {listed}). Name the file itself, or convert the tokenizer "
             "with `transformers`: AutoTokenizer.from_pretrained(...).save_pretrained(...)",
             path=str(folder),
         )
     names = [name for name in COMPANIONS if (folder / name).is_file()]
-    return {TOKENIZER_JSON: _read(main)} | {name: _read(folder / name) for name in names}
+    return _read_main(main) | {name: _read(folder / name) for name in names}
+
+
+def _main_file(folder: Path) -> Path | None:
+    named = [folder / name for name in MAIN_FILES]
+    ranked = sorted(folder.glob("*.tiktoken"))
+    others = ranked if len(ranked) == 1 else []
+    return next((path for path in (*named, *others) if path.is_file()), None)
+
+
+def _read_main(path: Path) -> dict[str, bytes]:
+    data = _read(path)
+    kind = file_kind(data)
+    return {kind: data} if kind != RANKS else {RANKS: data, ENCODING: _encoding(path)}
+
+
+def _encoding(path: Path) -> bytes:
+    """The encoding.json of a rank file: a published one's, known by its name, or beside it."""
+    known = known_encoding(path.name)
+    if known is not None:
+        return dump_encoding(known)
+    if (path.parent / ENCODING).is_file():
+        return _read(path.parent / ENCODING)
+    raise TokenizerFileError(
+        f"{path} holds ranks without the pattern that splits text, and its name isn't one of "
+        f"{', '.join(f'{name}.tiktoken' for name in KNOWN)}; it can't be used alone. Put an "
+        f'{ENCODING} beside it: {{"name": ..., "pattern": REGULAR EXPRESSION, '
+        '"special_tokens": {TEXT: ID}}',
+        path=str(path),
+    )
 
 
 def _read(path: Path) -> bytes:
@@ -55,7 +96,7 @@ def _read(path: Path) -> bytes:
         if num_bytes > MAX_FILE_BYTES:
             raise TokenizerFileError(
                 f"{path} has {num_bytes:,} bytes, more than any tokenizer; it wasn't read. "
-                f"Name a {TOKENIZER_JSON} or a folder that has one",
+                "Name a tokenizer's file or its folder",
                 path=str(path),
             )
         return path.read_bytes()
@@ -73,8 +114,9 @@ def _missing(path: Path) -> TokenizerFileError:
     near = _near_names(path)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     return TokenizerFileError(
-        f"tokenizer {path} doesn't exist.{hint} Name a folder or a {TOKENIZER_JSON} on this "
-        "machine; names on a hub aren't downloaded",
+        f"tokenizer {path} doesn't exist.{hint} Name a tokenizer's file or its folder on this "
+        f"machine, or an encoding of tiktoken ({', '.join(KNOWN)}); names on a hub aren't "
+        "downloaded",
         path=str(path),
     )
 

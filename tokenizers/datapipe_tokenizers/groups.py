@@ -78,9 +78,8 @@ def encode_in_groups(
     return ids, np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)])
 
 
-def rows_with(chosen: npt.NDArray[np.bool_], counts: Counts) -> npt.NDArray[np.int64]:
-    """Returns the documents, ascending, that have a chosen id. `chosen` is one flag an id."""
-    places = np.flatnonzero(chosen)
+def rows_with(places: npt.NDArray[np.int64], counts: Counts) -> npt.NDArray[np.int64]:
+    """Returns the documents, ascending, in which the `places` of ids lie."""
     return np.unique(np.searchsorted(np.cumsum(counts), places, side="right"))
 
 

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from datapipe_tokenizers.closed import close_tokens, mark_special
 from datapipe_tokenizers.cuts import split_text
-from datapipe_tokenizers.errors import MissingPackageError, TextError, TokenizerFormatError
+from datapipe_tokenizers.errors import MissingPackageError, TokenizerFormatError
 from datapipe_tokenizers.groups import (
     Counts,
     Ids,
@@ -23,19 +23,24 @@ from datapipe_tokenizers.groups import (
     replace_documents,
     rows_with,
 )
+from datapipe_tokenizers.model import FastSource, check_ids
 from datapipe_tokenizers.panics import leave_interruptions
 from datapipe_tokenizers.vocabulary import Vocabulary, piece_bytes
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as HFTokenizer
 
-__all__ = ["HuggingFaceEncoder", "HuggingFaceFile", "import_tokenizers", "use_own_threads"]
+__all__ = [
+    "HuggingFaceEncoder",
+    "HuggingFaceFile",
+    "import_tokenizers",
+    "parse_config",
+    "use_own_threads",
+    "without_tokens",
+]
 
 BATCH_BYTES = 1 << 20
 """Text given to the encoder at once; costs it about 120 times as much memory."""
-
-MAX_ID = (1 << 24) - 1
-"""Larger ids are taken for damage: tables by id are made, and no vocabulary is near it."""
 
 
 def import_tokenizers() -> Any:
@@ -63,51 +68,69 @@ def use_own_threads() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True)
 class HuggingFaceFile:
-    """What a tokenizer.json says of its vocabulary."""
+    """What a tokenizer.json says of its vocabulary, read when it is asked for.
+
+    Raises:
+        TokenizerFormatError: on the first question, if it isn't JSON or no tokenizer.
+    """
 
     data: bytes
     """The file."""
 
-    tokenizer: HFTokenizer
-    """As loaded; encoders share it, with everything off that would change or cut a document."""
+    reference_name: ClassVar[str] = "huggingface"
+    eos: ClassVar[None] = None  # the files beside it name one
 
-    ids: Mapping[str, int]
-    """Every token's text as the file has it -> id."""
+    @cached_property
+    def tokenizer(self) -> HFTokenizer:
+        """As loaded; encoders share it, with everything off that would change or cut a document."""
+        return _as_plain_text(_load(self.data))
 
-    added: Mapping[str, int]
-    """Those of `ids` that are looked for in a text before the model runs, special or not."""
+    @cached_property
+    def ids(self) -> Mapping[str, int]:
+        """Every token's text as the file has it -> id."""
+        return self.tokenizer.get_vocab(with_added_tokens=True)
 
-    unknown_id: int | None
-    """The id that stands for what the vocabulary lacks."""
+    @cached_property
+    def added(self) -> Mapping[str, int]:
+        """Those of `ids` that are looked for in a text before the model runs, special or not."""
+        added = self.tokenizer.get_added_tokens_decoder()
+        return {token.content: number for number, token in added.items()}
 
-    vocabulary: Vocabulary
+    @property
+    def probes(self) -> list[str]:
+        """Its added tokens."""
+        return list(self.added)
 
-    @classmethod
-    def parse(cls, data: bytes) -> HuggingFaceFile:
-        """Returns what the bytes of a tokenizer.json say.
+    @cached_property
+    def _config(self) -> dict[str, Any]:
+        return parse_config(self.data)
 
-        Raises:
-            TokenizerFormatError: not JSON, or not a tokenizer.
-        """
-        config = _parse_config(data)
-        tokenizer = _as_plain_text(_load(data))
-        ids = tokenizer.get_vocab(with_added_tokens=True)
-        added = tokenizer.get_added_tokens_decoder()
-        byte_level = _is_byte_level(config)
-        tokens = {n: piece_bytes(piece, byte_level=byte_level) for piece, n in ids.items()}
+    @property
+    def unknown_id(self) -> int | None:
+        """The id that stands for what the vocabulary lacks."""
+        return _unknown_id(self._config["model"], self.ids)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """What each id stands for."""
+        byte_level = _is_byte_level(self._config)
+        added = self.tokenizer.get_added_tokens_decoder()
+        tokens = {n: piece_bytes(piece, byte_level=byte_level) for piece, n in self.ids.items()}
         tokens |= {n: token.content.encode() for n, token in added.items()}
-        _check_ids(tokens)
+        check_ids(tokens)
         specials = {token.content: n for n, token in sorted(added.items()) if token.special}
-        return cls(
-            data=data,
-            tokenizer=tokenizer,
-            ids=ids,
-            added={token.content: number for number, token in added.items()},
-            unknown_id=_unknown_id(config["model"], ids),
-            vocabulary=Vocabulary(tokens=tokens, specials=specials),
-        )
+        return Vocabulary(tokens=tokens, specials=specials)
+
+    def reference(self, *, reserved: frozenset[str], threads: int) -> HuggingFaceEncoder:
+        """Returns the encoder of Hugging Face's library."""
+        return HuggingFaceEncoder(self, reserved=reserved, threads=threads)
+
+    def fast(self, *, reserved: frozenset[str]) -> FastSource:
+        """Returns gigatoken's tokenizer of the file without its reserved tokens."""
+        data = without_tokens(self.data, reserved)
+        return FastSource(load=lambda library: library.Tokenizer.from_json(data))
 
 
 class HuggingFaceEncoder:
@@ -135,8 +158,9 @@ class HuggingFaceEncoder:
         self._reserved = reserved
         self._threads = threads
         self._batch_bytes = batch_bytes
-        hidden = reserved & (file.added.keys() - file.vocabulary.specials.keys())
-        self._tokenizer = _with_special(file.data, hidden) if hidden else file.tokenizer
+        special = reserved & file.added.keys()
+        same = special == file.vocabulary.specials.keys()
+        self._tokenizer = file.tokenizer if same else _with_special(file.data, special)
         self._is_reserved = np.zeros(file.vocabulary.max_id + 1, dtype=np.bool_)
         self._is_reserved[[file.ids[name] for name in reserved]] = True
         if file.unknown_id is not None:
@@ -158,7 +182,7 @@ class HuggingFaceEncoder:
         return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
     def _encode_group(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
-        documents = _as_python(texts)
+        documents = texts.to_pylist()
         ids, counts = self._run(self._tokenizer, documents)
         if self._is_reserved[ids].any():
             return self._without_reserved(documents, ids, counts)
@@ -168,7 +192,7 @@ class HuggingFaceEncoder:
         self, documents: list[str], ids: Ids, counts: Counts
     ) -> tuple[Ids, Counts]:
         """Encodes those documents again in which the model found a reserved token."""
-        rows = rows_with(self._is_reserved[ids], counts)
+        rows = rows_with(np.flatnonzero(self._is_reserved[ids]), counts)
         closed = [self._run(self._closed, [documents[row]])[0] for row in rows]
         repaired, counts = replace_documents(
             ids, counts, rows, [self._closed_ids[part] for part in closed]
@@ -201,7 +225,7 @@ class HuggingFaceEncoder:
 
     @cached_property
     def _closed(self) -> HFTokenizer:
-        config = mark_special(_parse_config(self._file.data), self._reserved)
+        config = mark_special(parse_config(self._file.data), self._reserved)
         return _as_plain_text(_load(_dump(close_tokens(config, self._reserved))))
 
     @cached_property
@@ -214,13 +238,27 @@ class HuggingFaceEncoder:
         return numbers
 
 
-def _parse_config(data: bytes) -> dict[str, Any]:
+def without_tokens(data: bytes, names: frozenset[str]) -> bytes:
+    """Returns a tokenizer.json without the added tokens called `names`, and which adds nothing."""
+    config = json.loads(data)
+    added = config.get("added_tokens") or []
+    config["added_tokens"] = [token for token in added if token["content"] not in names]
+    config["truncation"] = config["padding"] = config["post_processor"] = None
+    return _dump(config)
+
+
+def parse_config(data: bytes) -> dict[str, Any]:
+    """Returns a tokenizer.json as JSON values.
+
+    Raises:
+        TokenizerFormatError: it isn't one.
+    """
     try:
         config = json.loads(data)
     except ValueError as error:
         raise TokenizerFormatError(
-            f"the tokenizer file isn't JSON ({error}); SentencePiece and tiktoken files can't be "
-            "read. Name a Hugging Face tokenizer.json or a folder that has one"
+            f"the tokenizer file isn't JSON ({error}); it can't be read. Name a Hugging Face "
+            "tokenizer.json or a folder that has one"
         ) from error
     if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
         keys = ", ".join(sorted(config)[:6]) if isinstance(config, dict) else type(config).__name__
@@ -247,8 +285,8 @@ def _load(data: bytes) -> HFTokenizer:
 
 
 def _with_special(data: bytes, names: frozenset[str]) -> HFTokenizer:
-    """Loads the tokenizer anew with the added tokens called `names` special."""
-    return _as_plain_text(_load(_dump(mark_special(_parse_config(data), names))))
+    """Loads the tokenizer anew with those added tokens special that are called `names`."""
+    return _as_plain_text(_load(_dump(mark_special(parse_config(data), names))))
 
 
 def _as_plain_text(tokenizer: HFTokenizer) -> HFTokenizer:
@@ -259,16 +297,6 @@ def _as_plain_text(tokenizer: HFTokenizer) -> HFTokenizer:
     if getattr(tokenizer.model, "dropout", None):
         tokenizer.model.dropout = None
     return tokenizer
-
-
-def _check_ids(tokens: Mapping[int, bytes]) -> None:
-    if not tokens:
-        raise TokenizerFormatError("the tokenizer has no tokens, so nothing can be encoded")
-    if max(tokens) > MAX_ID:
-        raise TokenizerFormatError(
-            f"the tokenizer has a token with id {max(tokens):,}; ids up to {MAX_ID:,} can be used. "
-            "Its file is damaged; use another one"
-        )
 
 
 def _dump(config: dict[str, Any]) -> bytes:
@@ -286,17 +314,6 @@ def _is_byte_level(config: dict[str, Any]) -> bool:
 def _unknown_id(model: dict[str, Any], ids: Mapping[str, int]) -> int | None:
     number = model.get("unk_id")
     return number if isinstance(number, int) else ids.get(model.get("unk_token") or "")
-
-
-def _as_python(texts: pa.LargeStringArray) -> list[str]:
-    try:
-        documents: list[str] = texts.to_pylist()
-    except UnicodeDecodeError as error:
-        raise TextError(
-            f"a text isn't valid UTF-8 ({error.reason} at byte {error.start} of it); it can't be "
-            "encoded. Repair or quarantine the document before"
-        ) from error
-    return documents
 
 
 def _encode_all(tokenizer: HFTokenizer, texts: list[str]) -> list[list[int]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,15 +21,23 @@ from datapipe_tokenizers.choice import (
     choose_backend,
     first_difference,
 )
-from datapipe_tokenizers.eos import choose_eos
+from datapipe_tokenizers.columns import Texts, as_column
+from datapipe_tokenizers.eos import check_eos, choose_eos
 from datapipe_tokenizers.errors import (
     BackendError,
     EndOfTextError,
-    TextError,
+    LimitError,
+    SpecialTextError,
     TokenizerFormatError,
 )
-from datapipe_tokenizers.files import TOKENIZER_JSON, read_files
-from datapipe_tokenizers.huggingface import HuggingFaceEncoder, HuggingFaceFile, use_own_threads
+from datapipe_tokenizers.facts import Facts, LazyReference, environment
+from datapipe_tokenizers.fast import FastEncoder
+from datapipe_tokenizers.files import read_files
+from datapipe_tokenizers.formats import open_model
+from datapipe_tokenizers.huggingface import use_own_threads
+from datapipe_tokenizers.model import Model, Reference
+from datapipe_tokenizers.special_text import SPECIAL_TEXT, SpecialText
+from datapipe_tokenizers.vocabulary import token_dtype
 
 __all__ = ["Tokenizer", "load", "load_files"]
 
@@ -38,26 +48,34 @@ def load(
     eos: str | int | None = None,
     threads: int = 1,
     backend: str = "auto",
+    special_text: str = "text",
 ) -> Tokenizer:
-    """Returns the tokenizer at `path`: a folder or a Hugging Face tokenizer.json.
+    """Returns the tokenizer at `path`.
 
     Args:
-        path: A tokenizer.json stands for itself. Of a folder, tokenizer_config.json and
-            special_tokens_map.json are read too: they name the end-of-text token.
+        path: A Hugging Face tokenizer.json, a SentencePiece .model, a tekken.json, a rank file of
+            tiktoken, a folder with one of them, or the name of an encoding of tiktoken. A file
+            stands for itself; of a folder, tokenizer_config.json and special_tokens_map.json are
+            read too: they name the end-of-text token.
         eos: The token that closes a document, by its text or id; where not given, the
             tokenizer's own `eos_token`, else a well-known name (`eos.WELL_KNOWN`).
         threads: Threads that encode one batch. The default is 1 because the work is spread over
             processes; Hugging Face's own pool of threads is switched off for this process and its
             children, unless the environment sets TOKENIZERS_PARALLELISM.
         backend: Which library encodes, one of BACKENDS; all give the same ids. "auto" takes
-            gigatoken where it agrees with Hugging Face's library on some thousand strings.
+            gigatoken where it agrees with the tokenizer's reference on some thousand strings.
+        special_text: What the literal text of a special token in a document is, one of
+            SPECIAL_TEXT: "text", ordinary characters; "special", that token, except the one that
+            closes documents, which stays text; "error", a SpecialTextError.
 
     Raises:
         TokenizerError: the tokenizer can't be used; the message says why and what to do.
     """
     files = read_files(path)
     try:
-        return load_files(files, eos=eos, threads=threads, backend=backend)
+        return load_files(
+            files, eos=eos, threads=threads, backend=backend, special_text=special_text
+        )
     except (TokenizerFormatError, EndOfTextError) as error:
         raise type(error)(f"{path}: {error}") from error
 
@@ -68,8 +86,19 @@ def load_files(
     eos: str | int | None = None,
     threads: int = 1,
     backend: str = "auto",
+    special_text: str = "text",
+    facts: Facts | None = None,
 ) -> Tokenizer:
     """Returns the tokenizer of `files`, as `Tokenizer.files` gives them; see `load`.
+
+    Args:
+        files: As `Tokenizer.files`.
+        eos: As for `load`.
+        threads: As for `load`.
+        backend: As for `load`.
+        special_text: As for `load`.
+        facts: `Tokenizer.facts` of the same files, loaded in the same way. On the machine and with
+            the libraries where the backends were compared, they aren't compared again.
 
     Raises:
         TokenizerError: the tokenizer can't be used; the message says why and what to do.
@@ -80,41 +109,52 @@ def load_files(
         raise BackendError(
             f"there is no backend {backend!r}; choose {', '.join(BACKENDS[:-1])} or {BACKENDS[-1]}"
         )
-    if TOKENIZER_JSON not in files:
-        raise TokenizerFormatError(
-            f"no {TOKENIZER_JSON} among the tokenizer's files ({', '.join(sorted(files))}); "
-            "the tokenizer can't be loaded"
-        )
+    if special_text not in SPECIAL_TEXT:
+        raise ValueError(f"special_text is {special_text!r}; use one of {', '.join(SPECIAL_TEXT)}")
     use_own_threads()
-    file = HuggingFaceFile.parse(files[TOKENIZER_JSON])
-    specials = file.vocabulary.specials
-    eos_id = choose_eos(eos, vocabulary=file.ids, specials=specials, files=files)
-    eos_name = next(name for name, number in file.ids.items() if number == eos_id)
-    reserved = frozenset(specials) | {eos_name}
-    reference = HuggingFaceEncoder(file, reserved=reserved, threads=threads)
-    _check_eos(eos_name, file, reference)
-    choice = choose_backend(file, reference, reserved=reserved, backend=backend, threads=threads)
-    return Tokenizer(
-        file,
-        choice=choice,
-        reference=reference,
+    settings = {"threads": threads, "backend": backend, "special_text": special_text}
+    model = open_model(files)
+    if facts is not None and facts.fast and facts.environment == environment():
+        return _load_known(model, facts, files=files, settings=settings)
+    specials = model.vocabulary.specials
+    eos_id = choose_eos(eos, vocabulary=model.ids, specials=specials, files=files, own=model.eos)
+    eos_name = next(name for name, number in model.ids.items() if number == eos_id)
+    reserved = frozenset({eos_name} if special_text == "special" else {eos_name, *specials})
+    reference = model.reference(reserved=reserved, threads=threads)
+    check_eos(eos_name, model, reference)
+    choice = choose_backend(model, reference, reserved=reserved, backend=backend, threads=threads)
+    found = Facts(
+        environment=environment(),
+        fast=choice.encoder is not reference,
+        eos_name=eos_name,
         eos_id=eos_id,
-        files=files,
-        settings={"threads": threads, "backend": backend},
+        specials=specials,
+        reserved={name: model.ids[name] for name in reserved},
+        max_id=model.vocabulary.max_id,
+    )
+    return Tokenizer(
+        model, choice=choice, reference=reference, facts=found, files=files, settings=settings
     )
 
 
-def _check_eos(name: str, file: HuggingFaceFile, encoder: HuggingFaceEncoder) -> None:
-    """Refuses an end-of-text token that a document's own text contains."""
-    number = file.ids[name]
-    ordinary = name not in file.added and encoder.produces(number)
-    if ordinary or number == file.unknown_id:
-        meaning = "is ordinary text" if ordinary else "also stands for unknown text"
-        raise EndOfTextError(
-            f"the end-of-text token `{name}` (id {number}) {meaning} for this tokenizer: documents "
-            "that contain it would be cut there. Name a special token with "
-            "`tokenize: {eos: TOKEN}` in the recipe or `--eos TOKEN`"
-        )
+def _load_known(
+    model: Model, facts: Facts, *, files: Mapping[str, bytes], settings: Mapping[str, Any]
+) -> Tokenizer:
+    """Loads the fast backend alone, which agreed with the reference in this environment."""
+    reserved, threads = frozenset(facts.reserved), settings["threads"]
+    reference = LazyReference(
+        model.reference_name, lambda: model.reference(reserved=reserved, threads=threads)
+    )
+    fast = FastEncoder(
+        model.fast(reserved=reserved),
+        reserved=facts.reserved.values(),
+        reference=reference,
+        threads=threads,
+    )
+    choice = Choice(encoder=fast, reason=None)
+    return Tokenizer(
+        model, choice=choice, reference=reference, facts=facts, files=files, settings=settings
+    )
 
 
 class Tokenizer:
@@ -125,35 +165,35 @@ class Tokenizer:
 
     def __init__(
         self,
-        file: HuggingFaceFile,
+        model: Model,
         *,
         choice: Choice,
-        reference: HuggingFaceEncoder,
-        eos_id: int,
+        reference: Reference,
+        facts: Facts,
         files: Mapping[str, bytes],
         settings: Mapping[str, Any],
     ) -> None:
-        self._file = file
+        self._model = model
         self._encoder = choice.encoder
         self._reference = reference
         self._settings = dict(settings)
         self.backend_reason = choice.reason
-        self.eos_id = eos_id
+        self.special_text: str = settings["special_text"]
+        self.eos_id = facts.eos_id
+        self.facts = facts
         self.files = dict(files)
-        self._max_id = file.vocabulary.max_id
 
-    def encode_batch(
-        self, texts: pa.Array | pa.ChunkedArray | Sequence[str]
-    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    def encode_batch(self, texts: Texts) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Returns the ids of all texts, one after the other, and where each begins.
 
         No special tokens are added, and the text of a special token ("<|endoftext|>" in a
-        document) is encoded as the characters that it is. Added tokens that the tokenizer doesn't
-        declare special (runs of spaces, say) are used as it means them. Truncation, padding and
-        dropout that its file may set are off.
+        document) is encoded as the characters that it is, unless `special_text` says otherwise.
+        Added tokens that the tokenizer doesn't declare special (runs of spaces, say) are used as
+        it means them. Truncation, padding and dropout that its file may set are off.
 
         Args:
-            texts: Strings (an Arrow column without nulls, or a sequence of str).
+            texts: Texts: an Arrow column of strings or of UTF-8 as binary, without nulls, or a
+                sequence of str or bytes.
 
         Returns:
             uint32 ids, and int64 offsets [len(texts) + 1] into them: text i has
@@ -161,21 +201,64 @@ class Tokenizer:
 
         Raises:
             TextError: a null, something else than text, or text that isn't valid Unicode.
+            SpecialTextError: the text of a special token, where `special_text` refuses it.
         """
-        ids, counts = self._encoder.encode(_as_column(texts))
+        column = as_column(texts)
+        if self.special_text == "error":
+            self._refuse_special_text(column)
+        return self._encode(column)
+
+    def _encode(
+        self, column: pa.LargeStringArray
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        ids, counts = self._encoder.encode(column)
         offsets = np.zeros(len(counts) + 1, dtype=np.int64)
         np.cumsum(counts, out=offsets[1:])
         return ids, offsets
 
-    def compare(self, texts: pa.Array | pa.ChunkedArray | Sequence[str]) -> Difference | None:
+    def with_special_text(self, texts: Texts) -> npt.NDArray[np.int64]:
+        """Returns which texts hold the literal text of a special token, ascending."""
+        return self._special_text.rows(as_column(texts))
+
+    def with_eos_text(self, texts: Texts) -> npt.NDArray[np.int64]:
+        """Returns which texts hold the text of the token that closes documents, ascending."""
+        return self._eos_text.rows(as_column(texts))
+
+    def _refuse_special_text(self, column: pa.LargeStringArray) -> None:
+        rows = self._special_text.rows(column)
+        if len(rows):
+            row = int(rows[0])
+            token = self._special_text.first(column[row].as_py())
+            raise SpecialTextError(
+                f"text {row} has the text of the special token `{token}`, which is refused; encode "
+                "it with `special_text: text` as ordinary text, or remove it",
+                row=row,
+                token=token,
+            )
+
+    def compare(self, texts: Texts) -> Difference | None:
         """Returns where the ids of `texts` first differ from the reference's, None if nowhere.
 
-        As slow as the reference. Texts as in `encode_batch`.
+        As slow as the reference. Texts that the reference can't encode are passed over.
         """
         if self._encoder is self._reference:
             return None
-        column = _as_column(texts)
+        column = as_column(texts)
+        try:
+            return self._compare(column)
+        except LimitError:
+            return self._compare_each(column)
+
+    def _compare(self, column: pa.LargeStringArray) -> Difference | None:
         return first_difference(self._encoder.encode(column), self._reference.encode(column))
+
+    def _compare_each(self, column: pa.LargeStringArray) -> Difference | None:
+        for row in range(len(column)):
+            with suppress(LimitError):
+                difference = self._compare(column.slice(row, 1))
+                if difference is not None:
+                    return replace(difference, row=row)
+        return None
 
     def decode(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> str:
         """Returns the text of `ids`; special tokens appear as their text.
@@ -196,43 +279,62 @@ class Tokenizer:
     @property
     def vocab_size(self) -> int:
         """Number of tokens, added ones included. Ids may have holes: see `max_id`."""
-        return len(self._file.vocabulary.tokens)
+        return len(self._model.vocabulary.tokens)
 
     @property
     def max_id(self) -> int:
         """The largest id, added tokens included."""
-        return self._max_id
+        return self.facts.max_id
 
     @property
     def token_dtype(self) -> np.dtype[np.unsignedinteger]:
         """The dtype of stored ids: little-endian uint16 if `max_id` < 65,536, else uint32."""
-        return self._file.vocabulary.token_dtype
+        return token_dtype(self.max_id)
 
     @property
     def special_tokens(self) -> dict[str, int]:
         """Text -> id of the tokens that the tokenizer declares special, ascending by id."""
-        return dict(self._file.vocabulary.specials)
+        return dict(self.facts.specials)
 
     @property
     def backend(self) -> str:
         """Name of the library that encodes."""
         return self._encoder.name
 
+    @property
+    def reference(self) -> str:
+        """Name of the library that defines the ids."""
+        return self._reference.name
+
+    @cached_property
+    def _eos_text(self) -> SpecialText:
+        return SpecialText([self.facts.eos_name])
+
+    @cached_property
+    def _special_text(self) -> SpecialText:
+        return SpecialText([*self.facts.specials, self.facts.eos_name])
+
     @cached_property
     def vocabulary(self) -> str:
         """SHA-256 (hex) of the vocabulary: which bytes each id stands for, and the specials."""
-        return self._file.vocabulary.digest()
+        return self._model.vocabulary.digest()
 
     @cached_property
     def canary(self) -> str:
-        """SHA-256 (hex) of the ids of the canary strings: tells a change in how text is split."""
-        return canary_digest(self.encode_batch)
+        """SHA-256 (hex) of the ids of the canary strings: tells a change in how text is split.
+
+        The text of special tokens is ordinary text in it, whatever `special_text` says.
+        """
+        if self.special_text == "special":
+            settings = {**self._settings, "special_text": "text"}
+            return load_files(self.files, eos=self.eos_id, **settings).canary
+        return canary_digest(lambda texts: self._encode(as_column(texts)))
 
     @cached_property
     def _is_token(self) -> npt.NDArray[np.bool_]:
         """By id: whether there is such a token."""
         known = np.zeros(self.max_id + 1, dtype=np.bool_)
-        known[list(self._file.vocabulary.tokens)] = True
+        known[list(self._model.vocabulary.tokens)] = True
         return known
 
     def __repr__(self) -> str:
@@ -242,36 +344,8 @@ class Tokenizer:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reload, (self.files, self.eos_id, self._settings)
+        return _reload, (self.files, self.facts, self._settings)
 
 
-def _reload(files: Mapping[str, bytes], eos_id: int, settings: Mapping[str, Any]) -> Tokenizer:
-    return load_files(files, eos=eos_id, **settings)
-
-
-def _as_column(texts: pa.Array | pa.ChunkedArray | Sequence[str]) -> pa.LargeStringArray:
-    if not isinstance(texts, pa.Array | pa.ChunkedArray):
-        texts = _from_python(texts)
-    if texts.null_count:
-        raise TextError(
-            f"{texts.null_count} of {len(texts)} texts are null and can't be encoded; "
-            "drop or fill them before"
-        )
-    try:
-        column = texts.cast(pa.large_string())
-    except pa.ArrowException as error:
-        raise TextError(
-            f"a column of {texts.type} can't be encoded as text ({error}); pass strings"
-        ) from error
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _from_python(texts: Sequence[str]) -> pa.LargeStringArray:
-    if isinstance(texts, str):
-        raise TextError("one str was given where a sequence of texts belongs; pass [text]")
-    try:
-        return pa.array(texts, type=pa.large_string())
-    except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
-        raise TextError(
-            f"a text can't be encoded: {error}. Pass str without lone surrogates"
-        ) from error
+def _reload(files: Mapping[str, bytes], facts: Facts, settings: Mapping[str, Any]) -> Tokenizer:
+    return load_files(files, eos=facts.eos_id, facts=facts, **settings)

@@ -13,10 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Vocabulary", "piece_bytes"]
+__all__ = ["Vocabulary", "piece_bytes", "token_dtype"]
 
 _HEADER = b"datapipe vocabulary 1\n"
 _ENTRY = struct.Struct("<IBI")
+
+
+def token_dtype(max_id: int) -> np.dtype[np.unsignedinteger]:
+    """Returns the dtype of stored ids up to `max_id`: little-endian uint16, else uint32."""
+    return np.dtype("<u2") if max_id < 1 << 16 else np.dtype("<u4")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +42,7 @@ class Vocabulary:
     @property
     def token_dtype(self) -> np.dtype[np.unsignedinteger]:
         """Little-endian uint16 if every id fits, else uint32."""
-        return np.dtype("<u2") if self.max_id < 1 << 16 else np.dtype("<u4")
+        return token_dtype(self.max_id)
 
     def digest(self) -> str:
         """SHA-256, lower-case hex, over the tokens in ascending order of their ids.

@@ -164,7 +164,10 @@ def _build(
         recipe,
         out=repository.url,
         tokenizer=load_files(
-            version.tokenizer_files(), eos=version.eos_id, backend=recipe.tokenize.backend
+            version.tokenizer_files(),
+            eos=version.eos_id,
+            backend=recipe.tokenize.backend,
+            special_text=recipe.tokenize.special_text,
         ),
         append=is_append,
         options=BuildOptions(workers=options.workers, reason="rebuild", progress=options.progress),

@@ -16,6 +16,7 @@ import typer
 
 from datapipe.cli.garbage import parse_duration
 from datapipe.cli.main import application, main
+from datapipe_tokenizers import Difference
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -284,6 +285,49 @@ def test_read_gives_the_text_back(run: Run, dataset: Path) -> None:
     by_id = run("read", dataset, "--doc", found["doc_id"])
     assert "the fox number 7 jumps" in by_id.out
     assert len(run("read", dataset, "--head", 3, "--json").json()) == 3
+
+
+def test_tokenizer_show(run: Run, tokenizer_path: Path) -> None:
+    facts = json.loads(run("tokenizer", "show", tokenizer_path, "--json").out)
+    assert facts["eos"] == {"id": 0, "token": "<|endoftext|>"}
+    assert (facts["backend"], facts["reference"]) == ("gigatoken", "huggingface")
+    shown = run("tokenizer", "show", tokenizer_path)
+    assert shown.code == 0
+    assert "end of text    <|endoftext|> (0)" in shown.out
+    assert facts["canary"] in shown.out
+
+
+def test_tokenizer_check(run: Run, tokenizer_path: Path, tmp_path: Path) -> None:
+    lines = ['{"text": "the fox", "lang": "en"}', '{"text": "ein Fuchs", "lang": "de"}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    words = ("tokenizer", "check", tokenizer_path, tmp_path / "a.jsonl", "--language-field", "lang")
+    data = json.loads(run(*words, "-q", "--json").out)
+    assert [backend["name"] for backend in data["backends"]] == ["gigatoken", "huggingface"]
+    assert (data["documents"], data["bytes"], data["differences"]) == (2, 16, [])
+    assert set(data["languages"]) == {"en", "de"}
+    assert data["languages"]["en"]["tokens_per_byte"] < data["languages"]["de"]["tokens_per_byte"]
+    shown = run(*words, "-q")
+    assert re.search(r"huggingface: the reference, .* MB/s", shown.out)
+
+
+def test_tokenizer_check_of_backends_that_differ(
+    run: Run, tokenizer_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "the fox"}')
+    difference = Difference(row=0, token=1, found=5, expected=7)
+    monkeypatch.setattr("datapipe.engine.tokenizer_check.first_difference", lambda *_: difference)
+    result = run("tokenizer", "check", tokenizer_path, tmp_path / "a.jsonl", "-q", "--json")
+    assert result.code == 1
+    assert "differ: a.jsonl at 0: token 1 is 5 by gigatoken, 7 by huggingface" in result.err
+    assert len(json.loads(result.out)["differences"]) == 1
+
+
+def test_tokenizer_check_without_documents(run: Run, tokenizer_path: Path) -> None:
+    result = run("tokenizer", "check", tokenizer_path, "-q")
+    assert result.out.splitlines() == [
+        "gigatoken: gives the reference's ids",
+        "huggingface: the reference",
+    ]
 
 
 def test_tokenizer_train_then_build(run: Run, raw: Path, tmp_path: Path) -> None:

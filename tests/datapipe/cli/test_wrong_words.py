@@ -69,6 +69,8 @@ _VALID = {
     "lineage batch": ["{dataset}", "--run", "r", "--step", "1"],
     "lineage doc": ["{dataset}", "d1", "--run", "r"],
     "lineage why": ["{dataset}", "d1", "-q"],
+    "tokenizer show": ["{tokenizer}"],
+    "tokenizer check": ["{tokenizer}", "{file}", "-q"],
     "tokenizer train": ["{file}", "-o", "{new}.json", "--vocab-size", "300", "-q"],
 }
 """Words that a command takes; of one that isn't listed, whatever it asks for."""

@@ -467,6 +467,55 @@ tokenize: {tokenizer: %s, backend: %s, check_one_in: 5}
 """
 
 
+SPECIAL_RECIPE = """
+name: x
+inputs: [{source: s, paths: [in]}]
+tokenize: {tokenizer: %s, special_text: %s}
+"""
+
+
+def build_special(tmp_path: Path, tokenizer: Path, policy: str) -> BuildReport:
+    config = json.loads(tokenizer.read_bytes())
+    user = {"content": "<|user|>", "id": len(config["model"]["vocab"])}
+    config["added_tokens"].append(config["added_tokens"][0] | user)
+    (tmp_path / "special.json").write_text(json.dumps(config))
+    (tmp_path / "in").mkdir(exist_ok=True)
+    texts = ["plain", "<|user|>hello", "the <|endoftext|> and <|user|>"]
+    write_jsonl(tmp_path / "in" / "a.jsonl", texts)
+    path = recipe(tmp_path, SPECIAL_RECIPE % (tmp_path / "special.json", policy))
+    return build_dataset(
+        Request(inputs=(str(path),)), out=str(tmp_path / policy), options=BuildOptions(workers=1)
+    )
+
+
+@pytest.mark.parametrize("policy", ["text", "special"])
+def test_text_of_special_tokens_is_counted(
+    tmp_path: Path, tokenizer_path: Path, policy: str
+) -> None:
+    report = build_special(tmp_path, tokenizer_path, policy)
+    counts = report.to_json()["special_text"]
+    assert counts == {"policy": policy, "documents": 2, "with_eos": 1}
+    assert any("1 documents have the text of" in text for text in report.warnings) == (
+        policy == "special"
+    )
+    dataset = open_dataset(report.dataset)
+    assert sorted(decoded(dataset))[0] == "<|user|>hello"
+    assert verify_dataset(dataset).problems == []
+
+
+def test_special_tokens_are_read_where_asked_for(tmp_path: Path, tokenizer_path: Path) -> None:
+    tokens = {
+        policy: build_special(tmp_path, tokenizer_path, policy).to_json()["tokens"]
+        for policy in ("text", "special")
+    }
+    assert tokens["special"] < tokens["text"]
+
+
+def test_text_of_special_tokens_is_refused(tmp_path: Path, tokenizer_path: Path) -> None:
+    with pytest.raises(FailedError, match=r"a\.jsonl at \d+\) has the text of a special token"):
+        build_special(tmp_path, tokenizer_path, "error")
+
+
 def test_too_many_bad_records_stop_the_build(tmp_path: Path, tokenizer_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", make_texts(50))
     path.write_text(path.read_text() + "{\n" * 12)

@@ -22,6 +22,20 @@ def test_a_minimal_recipe_has_every_default() -> None:
     assert recipe.sources == ["crawl"]
 
 
+@pytest.mark.parametrize(
+    ("tokenizer", "placed"),
+    [("cl100k_base", "cl100k_base"), ("a.tiktoken", "{}/a.tiktoken"), ("folder", "{}/folder")],
+    ids=["encoding", "file", "folder that is there"],
+)
+def test_a_tokenizer_is_a_path_or_the_name_of_an_encoding(
+    tmp_path: Path, tokenizer: str, placed: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    path = tmp_path / "recipe.yaml"
+    path.write_text(f"{MINIMAL}tokenize: {{tokenizer: {tokenizer}}}\n")
+    assert load_recipe(path).tokenize.tokenizer == placed.format(tmp_path)
+
+
 def test_a_full_recipe_is_understood(tmp_path: Path) -> None:
     path = tmp_path / "recipe.yaml"
     path.write_text(
