@@ -17,6 +17,7 @@ from datapipe.errors import FailedError
 __all__ = ["DamagedFile", "damage_in", "damaged_files", "refuse_unreadable", "skipped_damage"]
 
 _PLAIN_LINES = "jsonl"  # that one ends inside a record is worth a warning: it may be a sample
+_ERRORS = "^(corrupt_|truncated_|trailing_garbage)"
 _SHOWN = 3
 
 
@@ -52,7 +53,7 @@ def damaged_files(inputs: pa.Table, quarantine: pa.Table) -> tuple[DamagedFile, 
     damaged = [row for row in rows if row["format"] != _PLAIN_LINES]
     if not damaged:
         return ()
-    wrong = pc.match_substring_regex(quarantine["error"].cast(pa.string()), "^(corrupt|truncated)_")
+    wrong = pc.match_substring_regex(quarantine["error"].cast(pa.string()), _ERRORS)
     faults = quarantine.filter(wrong)
     return tuple(_damaged(row, faults) for row in damaged)
 

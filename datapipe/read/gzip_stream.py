@@ -119,7 +119,7 @@ def _skip_padding(data: bytes, chunks: Iterator[bytes]) -> bytes:
 def _garbage(data: bytes, chunks: Iterator[bytes]) -> StreamDamage:
     data = _at_least(data, RAW_LIMIT_BYTES, chunks)[:RAW_LIMIT_BYTES]
     return StreamDamage(
-        "trailing_garbage", "bytes that aren't gzip follow the data", raw=data, truncated=False
+        "trailing_garbage", "bytes that aren't gzip follow the data", raw=data, truncated=True
     )
 
 

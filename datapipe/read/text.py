@@ -29,14 +29,15 @@ def read_text(
             data += chunk if len(data) <= max_record_bytes else b""
     except StreamDamage as caught:
         damage = caught
-    if damage is not None and damage.truncated:
+    if damage is not None and damage.error != "trailing_garbage":
         rest = rest_of_file(damage, offset=0, beginning=bytes(data), length=length)
         yield origin.result(faults=[rest], truncated=True)
         return
     if length:
         yield _document(bytes(data), length, origin=origin, max_record_bytes=max_record_bytes)
     if damage is not None:
-        yield origin.result(faults=[rest_of_file(damage, offset=length, beginning=b"", length=0)])
+        rest = rest_of_file(damage, offset=length, beginning=b"", length=0)
+        yield origin.result(faults=[rest], truncated=True)
 
 
 def _document(data: bytes, length: int, *, origin: Origin, max_record_bytes: int) -> ReadResult:

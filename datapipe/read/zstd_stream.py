@@ -153,5 +153,5 @@ def _garbage(source: _Source, frames: int) -> StreamDamage:
     if not frames:
         return StreamDamage("corrupt_zstd", "this isn't zstd data", raw=raw, truncated=True)
     return StreamDamage(
-        "trailing_garbage", "bytes that aren't zstd follow the data", raw=raw, truncated=False
+        "trailing_garbage", "bytes that aren't zstd follow the data", raw=raw, truncated=True
     )

@@ -142,7 +142,9 @@ class _Story:
         return material
 
     def _train_tokenizer(self, material: Material) -> None:
-        self._part(f"Tokenizer: byte-level BPE with {_VOCAB_SIZE:,} tokens, trained on that text")
+        self._part(
+            f"Tokenizer: byte-level BPE with {_VOCAB_SIZE:,} tokens, trained on a part of it"
+        )
         with progress(quiet=self._quiet) as listener:
             train_tokenizer(
                 [str(material.packages), str(material.texts)],

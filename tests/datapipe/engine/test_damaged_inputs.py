@@ -185,18 +185,26 @@ def test_a_build_of_nothing_but_damage_commits_nothing(command: Command) -> None
     assert "and no document is left; nothing was committed" in done.err
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        ("a.jsonl.gz", gzip.compress(LINES) + b"garbage"),
-        ("a.jsonl", LINES + b'{"text": "cut'),
-    ],
-    ids=["garbage behind", "plain lines"],
-)
-def test_what_hides_no_records_is_done(command: Command, name: str, data: bytes) -> None:
-    done = command.build(command.write(name, data), "--json")
+def test_plain_lines_that_end_inside_a_record_are_done(command: Command) -> None:
+    done = command.build(command.write("a.jsonl", LINES + b'{"text": "cut'), "--json")
     assert (done.code, done.report["damaged"], done.report["complete"]) == (0, [], True)
     assert done.report["documents"]["quarantined"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [("a.jsonl.gz", gzip.compress), ("a.jsonl.zst", zstandard.compress)],
+    ids=["gzip", "zstd"],
+)
+def test_a_member_that_is_no_member_any_more_is_damage(
+    command: Command, name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    lost = bytearray(pack(LINES))
+    lost[0] ^= 1
+    done = command.build(command.write(name, pack(LINES) + bytes(lost)), "--json")
+    assert (done.code, done.report["complete"]) == (3, False)
+    assert done.report["documents"]["kept"] == len(TEXTS)
+    assert f"nothing of its content from byte {len(LINES):,} on can be used" in done.err
 
 
 def test_the_function_warns_of_damage(tmp_path: Path, tokenizer_path: Path) -> None:
