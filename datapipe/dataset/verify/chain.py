@@ -63,7 +63,7 @@ def _check_numbers(findings: Findings) -> None:
                 f"it names version {hint}, the log ends at {last}: entries were lost",
             )
     with findings.attempt(layout.HINT_PATH), contextlib.suppress(ObjectNotFoundError):
-        data = findings.store.get(layout.HINT_PATH)
+        data = findings.store.get_range(layout.HINT_PATH, 0, 32)
         if not data.isdigit():
             findings.add(layout.HINT_PATH, f"it holds {data[:32]!r}, a number expected")
 

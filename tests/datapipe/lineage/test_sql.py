@@ -99,6 +99,8 @@ def secret(tmp_path: Path) -> Iterator[Path]:
         "select * from parquet_scan('{path}')",
         "copy (select 1) to '{folder}/out.csv'",
         "attach '{folder}/other.db'",
+        "explain analyze copy (select 1) to ':memory:' (format csv)",
+        "explain analyze create table t as select 1",
         "export database '{folder}/export'",
         "import database '{folder}'",
         "install httpfs",
