@@ -23,11 +23,21 @@ from datapipe.recipe import (
     refusing,
 )
 from datapipe_tokenizers import Tokenizer, load, load_files
+from tiering.store import printable_url
 
 __all__ = ["DEFAULT_SOURCE", "Request", "check_text"]
 
 DEFAULT_SOURCE = "documents"
 _RECIPE_SUFFIXES = {".yaml", ".yml"}
+
+
+def _refuse_url(path: str, what: str) -> None:
+    """Raises: UsageError: a URL, whose secrets must not be repeated as a path's name would be."""
+    if "://" in path:
+        raise UsageError(
+            f"{what} {printable_url(path)} is a URL, and it is read from a local file; nothing was "
+            "done; copy it here and give its path"
+        )
 
 
 def check_text(text: str | None, what: str) -> None:
@@ -81,6 +91,7 @@ class Request:
         """
         self._refuse_odd_names()
         if self._is_recipe:
+            _refuse_url(self.inputs[0], "the recipe")
             self._refuse_options()
             recipe = load_recipe(Path(self.inputs[0]))
         elif base is not None:
@@ -106,6 +117,7 @@ class Request:
         path, settings = self.tokenizer or recipe.tokenize.tokenizer, recipe.tokenize
         backend, special_text = settings.backend, settings.special_text
         if path is not None:
+            _refuse_url(path, "the tokenizer")
             eos = self.eos or settings.eos
             return load(path, eos=eos, backend=backend, special_text=special_text)
         if base is not None:

@@ -120,3 +120,17 @@ def test_a_tokenizer_that_cannot_be_written_says_what_to_do(
     monkeypatch.setattr(Path, "unlink", refuse)
     with pytest.raises(FailedError, match=r"t\.json can't be written: Read-only.*mount options"):
         train_tokenizer([str(raw)], out=tmp_path / "t.json", vocab_size=300)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "tokenizer"),
+    [("raw", "https://u:S3CRET@host/t.json?sig=S3CRET"), ("https://u:S3CRET@host/r.yaml", None)],
+    ids=["tokenizer", "recipe"],
+)
+def test_secrets_of_urls_that_are_none_of_ours_are_not_repeated(
+    raw: Path, tmp_path: Path, inputs: str, tokenizer: str | None
+) -> None:
+    given = str(raw) if inputs == "raw" else inputs
+    with pytest.raises(UsageError, match=r"host.* is a URL, and it is read from a local") as caught:
+        datapipe.build(given, out=tmp_path / "ds", tokenizer=tokenizer, workers=1)
+    assert "S3CRET" not in str(caught.value)
