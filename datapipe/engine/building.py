@@ -28,13 +28,10 @@ from datapipe.dataset.repository import read_format
 from datapipe.dataset.workplace import await_work
 from datapipe.engine import merge
 from datapipe.engine.code import environment
-from datapipe.engine.damage import DamagedFile, skipped_damage
+from datapipe.engine.damage import skipped_damage
 from datapipe.engine.executors import Executor, LocalExecutor
 from datapipe.engine.executors.local import available_cores
-from datapipe.engine.known import (
-    ignored_settings,
-    skip_known,
-)
+from datapipe.engine.known import KnownInputs, ignored_settings, skip_known
 from datapipe.engine.leftovers import empty_work
 from datapipe.engine.options import BuildOptions, Recorded
 from datapipe.engine.output import Output, find_output
@@ -189,44 +186,34 @@ class _Build:
     def _run(self, listed: list[SourceInputs], transaction: Transaction) -> BuildReport:
         files = [file for source in listed for file, _ in source.files]
         digests = self._hash_files(listed)
-        sources = skip_known(listed, digests, self._base)
-        known_damage = skipped_damage(self._base, listed, sources, digests)
+        known = KnownInputs(self._base) if self._base is not None else None
+        sources = skip_known(listed, digests, known)
+        known_damage = skipped_damage(known, listed, sources, digests)
         self._ignored = ignored_settings(
-            listed, digests, self._base, stages=self._resolved_recipe()["stages"]
+            listed, digests, known, stages=self._resolved_recipe()["stages"]
         )
         if self._base is not None and not any(source.files for source in sources):
-            return self._nothing_new(self._base, len(files), known_damage)
+            same = _unchanged(self._base)
+            return replace(self._report(same, inputs_skipped=len(files)), damaged=known_damage)
         maker = PieceMaker(
             self._recipe,
             self._tokenizer,
-            base=self._base,
+            known=known,
             work=self._work,
             passes=self._passes,
         )
         pieces = maker.make(sources, digests)
         shards = maker.write_shards(self._repository, pieces)
         committed = self._commit(sources, pieces, shards, transaction)
-        return BuildReport(
-            dataset=self._repository.url,
-            version=committed.version,
-            created=committed.created,
-            manifest=committed.manifest,
-            logical=committed.logical,
-            content=committed.content,
+        num_read = sum(len(source.files) for source in sources)
+        return replace(
+            self._report(committed, inputs_skipped=len(files) - num_read),
             ledgers=tuple(pieces.ledgers),
             shards=len(shards),
-            inputs_read=sum(len(source.files) for source in sources),
-            inputs_skipped=len(files) - sum(len(source.files) for source in sources),
+            inputs_read=num_read,
             truncated=pieces.truncated,
             damaged=known_damage + pieces.damaged,
-            allow_damaged=self._recipe.guards.allow_damaged,
-            notes=tuple(self._notes),
-            eos=self._eos,
-            backend=self._tokenizer.backend,
-            backend_reason=self._tokenizer.backend_reason,
             special_text={"policy": self._tokenizer.special_text, **pieces.special_text},
-            seconds=0.0,
-            ignored=tuple(self._ignored),
         )
 
     def _commit(
@@ -280,23 +267,21 @@ class _Build:
             return dict(self._recorded.recipe)
         return self._recipe.resolved(tokenizer=self._tokenizer_record.sha256)
 
-    def _nothing_new(
-        self, base: Dataset, num_skipped: int, damaged: tuple[DamagedFile, ...]
-    ) -> BuildReport:
-        digests = base.manifest.digests
+    def _report(self, committed: Committed, *, inputs_skipped: int) -> BuildReport:
+        """Returns the report of a run that read nothing."""
         return BuildReport(
             dataset=self._repository.url,
-            version=base.version,
-            created=False,
-            manifest=base.manifest_sha256,
-            logical=digests.logical,
-            content=digests.content,
+            version=committed.version,
+            created=committed.created,
+            manifest=committed.manifest,
+            logical=committed.logical,
+            content=committed.content,
             ledgers=(),
             shards=0,
             inputs_read=0,
-            inputs_skipped=num_skipped,
+            inputs_skipped=inputs_skipped,
             truncated=(),
-            damaged=damaged,
+            damaged=(),
             allow_damaged=self._recipe.guards.allow_damaged,
             notes=tuple(self._notes),
             eos=self._eos,
@@ -323,3 +308,14 @@ class _Build:
             eos_id=tokenizer.eos_id,
             backend=tokenizer.backend,
         )
+
+
+def _unchanged(version: Dataset) -> Committed:
+    digests = version.manifest.digests
+    return Committed(
+        version=version.version,
+        manifest=version.manifest_sha256,
+        logical=digests.logical,
+        content=digests.content,
+        created=False,
+    )

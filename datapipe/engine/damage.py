@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datapipe.dataset import Dataset
+from datapipe.engine.known import KnownInputs
 from datapipe.engine.ledger import Ledger
 from datapipe.engine.sources import SourceInputs
 from datapipe.errors import FailedError
@@ -89,21 +89,21 @@ def _row_groups(numbers: Sequence[int]) -> str:
 
 
 def skipped_damage(
-    base: Dataset | None,
+    known: KnownInputs | None,
     listed: Sequence[SourceInputs],
     read: Sequence[SourceInputs],
     digests: Mapping[str, str],
 ) -> tuple[DamagedFile, ...]:
-    """Returns the files that were not read because `base` has them, damaged as they are."""
-    if base is None:
+    """Returns the files that were not read because the base has them, damaged as they are."""
+    if known is None:
         return ()
-    known = _contents(listed, digests) - _contents(read, digests)
-    inputs = base.inputs()
+    given = _contents(listed, digests) - _contents(read, digests)
+    inputs = known.table
     pairs = zip(inputs["source"].to_pylist(), inputs["sha256"].to_pylist(), strict=True)
-    skipped = inputs.filter(pa.array([pair in known for pair in pairs], pa.bool_()))
+    skipped = inputs.filter(pa.array([pair in given for pair in pairs], pa.bool_()))
     if not pc.any(skipped["truncated"]).as_py():
         return ()
-    return damaged_files(skipped, base.quarantine())
+    return damaged_files(skipped, known.base.quarantine())
 
 
 def _contents(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from datapipe.errors import UsageError
 from datapipe.read import Format
 from datapipe.recipe import Fields
 
-__all__ = ["ignored_settings", "known_documents", "known_signatures", "skip_known"]
+__all__ = ["KnownInputs", "ignored_settings", "known_documents", "known_signatures", "skip_known"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +36,44 @@ class _Known:
         return (self.fields, self.licence) == (source.fields, source.licence)
 
 
+class KnownInputs:
+    """The input files of the version that is appended to: read once, asked several questions."""
+
+    def __init__(self, base: Dataset) -> None:
+        self.base = base
+        self.table: pa.Table = base.inputs()
+        """INPUTS rows."""
+
+    @cached_property
+    def names(self) -> set[tuple[str, str]]:
+        """Source and relative name of every file."""
+        columns = (self.table[name].to_pylist() for name in ("source", "file"))
+        return set(zip(*columns, strict=True))
+
+    @cached_property
+    def by_bytes(self) -> dict[tuple[str, str], list[_Known]]:
+        """How files were read, by source and SHA-256."""
+        columns = ("source", "sha256", "format", "fields", "licence")
+        known: dict[tuple[str, str], list[_Known]] = {}
+        parse = lru_cache(Fields.model_validate_json)
+        for source, digest, format_, fields, licence in zip(
+            *(self.table[name].to_pylist() for name in columns), strict=True
+        ):
+            how = _Known(format_, parse(fields), licence)
+            known.setdefault((source, digest.hex()), []).append(how)
+        return known
+
+
 def skip_known(
-    sources: Sequence[SourceInputs], digests: Mapping[str, str], base: Dataset | None
+    sources: Sequence[SourceInputs], digests: Mapping[str, str], known: KnownInputs | None
 ) -> list[SourceInputs]:
-    """Returns the sources without the files that `base` read: same source, bytes and texts.
+    """Returns the sources without the files that are known: same source, bytes and texts.
 
     The name doesn't matter: what a file is called depends on the paths that were given with it.
     Another format or field of the text gives other texts, so such a file is read again. Stages
     don't count: a document stays as it was cleaned when it came in.
     """
-    known = _known_by_bytes(base) if base is not None else {}
+    by_bytes = known.by_bytes if known is not None else {}
     return [
         replace(
             source,
@@ -54,7 +82,7 @@ def skip_known(
                 for file, format_ in source.files
                 if not any(
                     found.gives_text_of(source, format_)
-                    for found in known.get((source.source, digests[file.path]), ())
+                    for found in by_bytes.get((source.source, digests[file.path]), ())
                 )
             ),
         )
@@ -65,7 +93,7 @@ def skip_known(
 def ignored_settings(
     sources: Sequence[SourceInputs],
     digests: Mapping[str, str],
-    base: Dataset | None,
+    known: KnownInputs | None,
     *,
     stages: Sequence[Mapping[str, Any]],
 ) -> list[str]:
@@ -74,16 +102,15 @@ def ignored_settings(
     Args:
         sources: all that was given.
         digests: of their files, by path.
-        base: what is appended to.
+        known: what is appended to.
         stages: the recipe's, resolved.
     """
-    if base is None:
+    if known is None:
         return []
-    known = _known_by_bytes(base)
     described = skipped = 0
     for source in sources:
         for file, format_ in source.files:
-            found = known.get((source.source, digests[file.path]), [])
+            found = known.by_bytes.get((source.source, digests[file.path]), [])
             found = [one for one in found if one.gives_text_of(source, format_)]
             skipped += bool(found)
             described += bool(found) and not any(one.says_the_same(source) for one in found)
@@ -93,7 +120,7 @@ def ignored_settings(
             f"{described:,} files are in already with another licence, or other fields of id, url, "
             "date or language; their documents stay as they are described; build anew to change it"
         )
-    if skipped and list(stages) != base.manifest.recipe["stages"]:
+    if skipped and list(stages) != known.base.manifest.recipe["stages"]:
         notes.append(
             f"{skipped:,} files are in already, cleaned by other stages than this recipe has; "
             "their documents stay as they are; build anew to clean them again"
@@ -101,24 +128,23 @@ def ignored_settings(
     return notes
 
 
-def known_documents(base: Dataset | None, sources: Sequence[SourceInputs]) -> pa.Array | None:
-    """Returns the ids of documents in `base` that may come again, or None where none can.
+def known_documents(known: KnownInputs | None, sources: Sequence[SourceInputs]) -> pa.Array | None:
+    """Returns the ids of documents in the base that may come again, or None where none can.
 
     That is so when a file of a known name is read again, because it has other bytes now or other
     texts are wanted of it: a file that grew holds its old records at their old places.
     """
-    if base is None:
+    if known is None:
         return None
-    known = _known_files(base)
     again = {
         source.source
         for source in sources
         for file, _ in source.files
-        if (source.source, file.relative) in known
+        if (source.source, file.relative) in known.names
     }
     chunks = [
-        base.docmap(source.name, number)["doc_id"].combine_chunks()
-        for source in base.sources
+        known.base.docmap(source.name, number)["doc_id"].combine_chunks()
+        for source in known.base.sources
         if source.name in again
         for number in range(source.num_shards)
     ]
@@ -142,22 +168,3 @@ def known_signatures(base: Dataset | None, *, compare: bool) -> pa.Table | None:
             "compared with them. Leave dedup_exact out of this append, or build anew with it"
         )
     return signatures
-
-
-def _known_files(base: Dataset) -> set[tuple[str, str]]:
-    table = base.inputs()
-    return set(zip(table["source"].to_pylist(), table["file"].to_pylist(), strict=True))
-
-
-def _known_by_bytes(base: Dataset) -> dict[tuple[str, str], list[_Known]]:
-    """Returns how files were read, by source and SHA-256."""
-    table = base.inputs()
-    columns = ("source", "sha256", "format", "fields", "licence")
-    known: dict[tuple[str, str], list[_Known]] = {}
-    parse = lru_cache(Fields.model_validate_json)
-    for source, digest, format_, fields, licence in zip(
-        *(table[name].to_pylist() for name in columns), strict=True
-    ):
-        how = _Known(format_, parse(fields), licence)
-        known.setdefault((source, digest.hex()), []).append(how)
-    return known

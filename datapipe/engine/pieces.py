@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from datapipe.dataset import Dataset, Repository, ShardRecord, sha256_hex
+from datapipe.dataset import Repository, ShardRecord, sha256_hex
 from datapipe.engine import merge
 from datapipe.engine.damage import DamagedFile, damaged_files, refuse_unreadable
 from datapipe.engine.encode_unit import TokenizerFiles, keep_tokenizer
-from datapipe.engine.known import known_documents, known_signatures
+from datapipe.engine.known import KnownInputs, known_documents, known_signatures
 from datapipe.engine.ledger import Ledger, add_up, check_guards, check_kept
 from datapipe.engine.leftovers import SHARED_STAGE
 from datapipe.engine.passes import Passes, Scanned, StageList
@@ -67,7 +67,7 @@ class PieceMaker:
     Args:
         recipe: what to do.
         tokenizer: the recipe's, loaded.
-        base: the version that is appended to, or None.
+        known: what is appended to; None: nothing.
         work: where pieces are kept.
         passes: what makes them.
     """
@@ -77,13 +77,14 @@ class PieceMaker:
         recipe: Recipe,
         tokenizer: Tokenizer,
         *,
-        base: Dataset | None,
+        known: KnownInputs | None,
         work: Work,
         passes: Passes,
     ) -> None:
         self._recipe = recipe
         self._tokenizer = tokenizer
-        self._base = base
+        self._known = known
+        self._base = known.base if known is not None else None
         self._work = work
         self._passes = passes
 
@@ -100,7 +101,7 @@ class PieceMaker:
         damaged = damaged_files(inputs, quarantine)
         removals = self._passes.remove(
             scanned,
-            known=known_documents(self._base, sources),
+            known=known_documents(self._known, sources),
             compare=compare,
             sources=[source.source for source in sources],
             existing=known_signatures(self._base, compare=compare),
