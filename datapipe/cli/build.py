@@ -42,7 +42,7 @@ from datapipe.errors import UsageError
 from datapipe.observe import Progress
 from datapipe.recipe import starter_recipe
 
-__all__ = ["register"]
+__all__ = ["Workers", "register"]
 
 Inputs = Annotated[
     list[str],
@@ -72,6 +72,19 @@ Eos = Annotated[
 ]
 
 
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        "-j",
+        min=1,
+        max=MAX_WORKERS,
+        help="Processes.",
+        show_default="all cores",
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Shared:
     """What `build` and `append` both take."""
@@ -88,17 +101,7 @@ class _Shared:
             show_default="documents, or the dataset's only one",
         ),
     ] = None
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            "-j",
-            min=1,
-            max=MAX_WORKERS,
-            help="Processes.",
-            show_default="all cores",
-        ),
-    ] = None
+    workers: Workers = None
     work: WorkFolder = None
     author: Author = None
     reason: Reason = ""

@@ -8,10 +8,10 @@ import typer
 from rich.console import Console
 
 from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, place
+from datapipe.cli.build import Workers
 from datapipe.cli.output import Output
 from datapipe.cli.progress import progress
 from datapipe.dataset import open_dataset
-from datapipe.engine import MAX_WORKERS
 from datapipe.engine.rebuild import RebuildOptions, RebuildReport, Verdict, rebuild_dataset
 from datapipe.errors import FailedError
 
@@ -50,17 +50,7 @@ def rebuild(
             callback=place,
         ),
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            "-j",
-            min=1,
-            max=MAX_WORKERS,
-            help="Processes.",
-            show_default="all cores",
-        ),
-    ] = None,
+    workers: Workers = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:

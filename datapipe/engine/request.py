@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,7 @@ from datapipe.recipe import (
     Fields,
     Guards,
     Input,
-    Output,
     Recipe,
-    StageSpec,
-    Tokenize,
     bare_recipe,
     load_recipe,
     refusing,
@@ -171,18 +167,9 @@ class Request:
         return guards.model_copy(update={k: v for k, v in given.items() if v is not None})
 
     def _like(self, base: Dataset) -> Recipe:
-        recorded: Mapping[str, Any] = base.manifest.recipe
         source = self._source(base)
         entry = Input(source=source, paths=list(self.inputs), **self._settings(base, source))
-        tokenize = {**recorded["tokenize"], "tokenizer": None}
-        return Recipe(
-            name=recorded["name"],
-            inputs=[entry],
-            stages=[StageSpec.model_validate(stage) for stage in recorded["stages"]],
-            tokenize=Tokenize.model_validate(tokenize),
-            output=Output.model_validate(recorded["output"]),
-            guards=Guards.model_validate(recorded["guards"]),
-        )
+        return Recipe.from_resolved(base.manifest.recipe, inputs=[entry])
 
     def _settings(self, base: Dataset, source: str) -> dict[str, Any]:
         """Returns fields and licence as the source was read before; defaults of a new one.

@@ -188,6 +188,26 @@ class Recipe(_Model):
             raise ValueError(f"{twice} is there twice; leave one out")
         return stages
 
+    @classmethod
+    def from_resolved(cls, resolved: Mapping[str, Any], *, inputs: list[Input]) -> Recipe:
+        """Returns what `resolved` was made of, but with other inputs and no tokenizer.
+
+        Args:
+            resolved: what `Recipe.resolved` gave, as a manifest keeps it.
+            inputs: what to read.
+
+        Raises:
+            ValidationError, KeyError, TypeError, AttributeError: it isn't such a recipe.
+        """
+        return cls(
+            name=resolved["name"],
+            inputs=inputs,
+            stages=[StageSpec.model_validate(stage) for stage in resolved["stages"]],
+            tokenize=Tokenize.model_validate({**resolved["tokenize"], "tokenizer": None}),
+            output=Output.model_validate(resolved["output"]),
+            guards=Guards.model_validate(resolved["guards"]),
+        )
+
     @property
     def sources(self) -> list[str]:
         """Names of the sources, each once, in the order of the inputs."""

@@ -15,12 +15,8 @@ from datapipe.errors import RecipeError
 from datapipe.recipe import (
     STAGE_OPTIONS,
     Fields,
-    Guards,
     Input,
-    Output,
     Recipe,
-    StageSpec,
-    Tokenize,
 )
 
 __all__ = ["recorded_recipe"]
@@ -37,13 +33,8 @@ def recorded_recipe(version: Dataset) -> Recipe:
     recorded = version.manifest.recipe
     try:
         _refuse_unknown_stages(version)
-        return Recipe(
-            name=recorded["name"],
-            inputs=[_entry(entry) for entry in recorded["inputs"]],
-            stages=[StageSpec.model_validate(stage) for stage in recorded["stages"]],
-            tokenize=Tokenize.model_validate({**recorded["tokenize"], "tokenizer": None}),
-            output=Output.model_validate(recorded["output"]),
-            guards=Guards.model_validate(recorded["guards"]),
+        return Recipe.from_resolved(
+            recorded, inputs=[_entry(entry) for entry in recorded["inputs"]]
         )
     except (ValidationError, KeyError, TypeError, AttributeError) as error:
         first = str(error).splitlines()[0]
