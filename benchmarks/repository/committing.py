@@ -6,11 +6,10 @@ import time
 from typing import Any
 
 from opening import spread
-from synthetic import write_version
+from synthetic import made_versions
 
 from datapipe.dataset import Repository, begin_transaction, commit_version
 from datapipe.testing import small_draft
-from tiering.store import open_store
 from tiering.testing import S3Server
 
 __all__ = ["measure_committing"]
@@ -21,19 +20,12 @@ def measure_committing(
 ) -> list[dict[str, Any]]:
     """Returns a row a size and store."""
     rows = []
-    for num_shards in sizes:
-        for store in ("folder", "S3"):
-            print(f"committing behind {num_shards:,} shards on {store}", flush=True)
-            name = f"committing-{num_shards}"
-            url = f"{folder}/{name}" if store == "folder" else f"s3://bucket/{name}"
-            options = {} if store == "folder" else server.options()
-            repository = Repository.over(open_store(url, **options).blocking())
-            repository.create()
-            write_version(repository, num_shards)
-            times = [_append_ms(repository, number) for number in range(appends)]
-            assert repository.open().version == appends + 1
-            assert repository.open().sources[0].num_shards == num_shards + appends
-            rows.append({"store": store, "shards": num_shards, "ms": spread(times)})
+    for made in made_versions(folder, server, sizes=sizes, what="committing"):
+        repository = made.repository
+        times = [_append_ms(repository, number) for number in range(appends)]
+        assert repository.open().version == appends + 1
+        assert repository.open().sources[0].num_shards == made.num_shards + appends
+        rows.append({"store": made.store, "shards": made.num_shards, "ms": spread(times)})
     return rows
 
 

@@ -6,7 +6,7 @@ import statistics
 import time
 from typing import Any
 
-from synthetic import write_version
+from synthetic import made_versions
 
 from datapipe.dataset import Repository
 from tiering.store import open_store
@@ -24,18 +24,11 @@ def measure_opening(
 ) -> list[dict[str, Any]]:
     """Returns a row a size and store."""
     rows = []
-    for num_shards in sizes:
-        for store in ("folder", "S3"):
-            print(f"opening {num_shards:,} shards on {store}", flush=True)
-            name = f"opening-{num_shards}"
-            url = f"{folder}/{name}" if store == "folder" else f"s3://bucket/{name}"
-            options = {} if store == "folder" else server.options()
-            repository = Repository.over(open_store(url, **options).blocking())
-            repository.create()
-            write_version(repository, num_shards)
-            times = [_open_ms(url, num_shards, options) for _ in range(runs)]
-            counted = _count(url, num_shards, server) if store == "S3" else {}
-            rows.append({"store": store, "shards": num_shards, "ms": spread(times), **counted})
+    for made in made_versions(folder, server, sizes=sizes, what="opening"):
+        url, num_shards = made.url, made.num_shards
+        times = [_open_ms(url, num_shards, made.options) for _ in range(runs)]
+        counted = _count(url, num_shards, server) if made.store == "S3" else {}
+        rows.append({"store": made.store, "shards": num_shards, "ms": spread(times), **counted})
     return rows
 
 

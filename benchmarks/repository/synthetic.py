@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,16 +23,50 @@ from datapipe.dataset.manifest import (
 )
 from datapipe.dataset.objects import put_object
 from datapipe.dataset.parquet import DEFAULT_GROUP_ROWS, GROUP_ROWS, conform, encode_table
-from datapipe.dataset.plan import sum_totals
+from datapipe.dataset.plan import sum_totals, tokenizer_info
 from datapipe.dataset.repository import read_format
 from datapipe.dataset.tables import DOCMAP
 from datapipe.testing import small_docmap, small_tokenizer
+from tiering.store import open_store
+from tiering.testing import S3Server
 
-__all__ = ["write_version"]
+__all__ = ["Made", "made_versions", "write_version"]
 
 SHARD_BYTES = 64 << 20
 DOCUMENTS = 33_000  # of a shard: about 1,000 tokens each
 RECIPE: dict[str, Any] = {"name": "synthetic", "tokenize": {"append_eos": True}}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Made:
+    """A dataset of one synthetic version."""
+
+    store: str
+    url: str
+    options: dict[str, Any]
+    """Of the store."""
+    num_shards: int
+    repository: Repository
+
+
+def made_versions(folder: str, server: S3Server, *, sizes: list[int], what: str) -> Iterator[Made]:
+    """Yields a dataset a size and store, made when it is asked for and named after `what`."""
+    for num_shards in sizes:
+        for store in ("folder", "S3"):
+            print(f"{what}: {num_shards:,} shards on {store}", flush=True)
+            name = f"{what}-{num_shards}"
+            url = f"{folder}/{name}" if store == "folder" else f"s3://bucket/{name}"
+            options = {} if store == "folder" else server.options()
+            repository = Repository.over(open_store(url, **options).blocking())
+            repository.create()
+            write_version(repository, num_shards)
+            yield Made(
+                store=store,
+                url=url,
+                options=options,
+                num_shards=num_shards,
+                repository=repository,
+            )
 
 
 def write_version(repository: Repository, num_shards: int, *, seed: int = 0) -> None:
@@ -163,16 +198,7 @@ def _tokenizer(repository: Repository) -> TokenizerInfo:
     record = small_tokenizer()
     for name, data in record.files.items():
         repository.store.put(layout.tokenizer_path(record.sha256, name), data)
-    return TokenizerInfo(
-        sha256=record.sha256,
-        files=record.file_digests,
-        vocabulary=record.vocabulary,
-        canary=record.canary,
-        vocab_size=record.vocab_size,
-        max_id=record.max_id,
-        eos_id=record.eos_id,
-        backend=record.backend,
-    )
+    return tokenizer_info(record)
 
 
 def _publish(repository: Repository, manifest: str) -> None:

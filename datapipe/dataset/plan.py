@@ -38,7 +38,7 @@ from datapipe.dataset.shards import ShardRecord, token_dtype
 from datapipe.dataset.tables import DETAILS, SHARDS
 from tiering.checksums import Buffer
 
-__all__ = ["NewFile", "VersionPlan", "group_shards", "plan_version", "sum_totals"]
+__all__ = ["NewFile", "VersionPlan", "group_shards", "plan_version", "sum_totals", "tokenizer_info"]
 
 MOST_FILES = 16
 """Files of `shards` and `details`; an append to so many merges them into one."""
@@ -119,7 +119,7 @@ def plan_version(draft: VersionDraft) -> VersionPlan:
         recipe=recipe,
         recipe_sha256=sha256_hex(canonical_json(recipe)),
         environment=dict(draft.environment),
-        tokenizer=_tokenizer(draft.tokenizer),
+        tokenizer=tokenizer_info(draft.tokenizer),
         token_dtype="uint16" if token_dtype(draft.tokenizer.max_id).itemsize == 2 else "uint32",
         codec="raw",
         licences={**(base.manifest.licences if base else {}), **draft.licences},
@@ -199,7 +199,8 @@ def _digest_column(digests: list[str]) -> DigestColumn:
     return np.frombuffer(data, dtype=np.uint8).reshape(-1, hashlib.sha256().digest_size)
 
 
-def _tokenizer(record: TokenizerRecord) -> TokenizerInfo:
+def tokenizer_info(record: TokenizerRecord) -> TokenizerInfo:
+    """Returns what a manifest says of a tokenizer."""
     return TokenizerInfo(
         sha256=record.sha256,
         files=record.file_digests,
