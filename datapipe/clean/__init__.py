@@ -5,16 +5,7 @@ come from, of other documents, or of tokens.
 """
 
 from datapipe.clean.drop_empty import DropEmpty
-from datapipe.clean.dropped import dropped_rows
 from datapipe.clean.normalize import Normalize, NormalizeOptions
-from datapipe.clean.stages import Stage, document_stage, is_document_stage
+from datapipe.clean.stages import STAGES
 
-__all__ = [
-    "DropEmpty",
-    "Normalize",
-    "NormalizeOptions",
-    "Stage",
-    "document_stage",
-    "dropped_rows",
-    "is_document_stage",
-]
+__all__ = ["STAGES", "DropEmpty", "Normalize", "NormalizeOptions"]

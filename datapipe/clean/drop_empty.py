@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datapipe.clean.dropped import dropped_rows
+from datapipe.documents import StageResult, dropped_rows
 
 __all__ = ["DropEmpty"]
 
@@ -34,12 +34,12 @@ class DropEmpty:
         """It has none."""
         return {}
 
-    def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Table]:
+    def apply(self, batch: pa.RecordBatch) -> StageResult:
         """Returns the documents that stay, in order, and the DROPPED rows of the others."""
         visible = pc.match_substring_regex(batch.column("text"), _VISIBLE)
         if visible.true_count == len(visible):
-            return batch, _rows(batch.slice(0, 0))
-        return batch.filter(visible), _rows(batch.filter(pc.invert(visible)))
+            return StageResult(batch, _rows(batch.slice(0, 0)))
+        return StageResult(batch.filter(visible), _rows(batch.filter(pc.invert(visible))))
 
 
 def _rows(removed: pa.RecordBatch) -> pa.Table:

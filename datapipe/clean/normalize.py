@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datapipe.clean.dropped import dropped_rows
+from datapipe.documents import StageResult, dropped_rows
 
 __all__ = ["Normalize", "NormalizeOptions"]
 
@@ -65,15 +65,16 @@ class Normalize:
     def _strips(self) -> bool:
         return self._options.control_characters == "strip"
 
-    def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Table]:
+    def apply(self, batch: pa.RecordBatch) -> StageResult:
         """Returns the batch with normalised texts, and no DROPPED rows."""
         texts = batch.column("text")
         changed = self.texts(texts)
         nothing = dropped_rows(batch.slice(0, 0), stage=self.name, rule="")
         if changed is texts:
-            return batch, nothing
+            return StageResult(batch, nothing)
         index = batch.schema.get_field_index("text")
-        return batch.set_column(index, batch.schema.field(index), changed), nothing
+        changed_batch = batch.set_column(index, batch.schema.field(index), changed)
+        return StageResult(changed_batch, nothing)
 
     def texts(self, texts: pa.Array) -> pa.Array:
         """Returns a large_string array normalised; the very same one if nothing changes."""

@@ -5,15 +5,20 @@ stages decide, or of tokens.
 """
 
 from datapipe.documents.batch import DOCUMENTS, batch_from_columns, named
+from datapipe.documents.dropped import dropped_rows
 from datapipe.documents.hashes import content_hashes, doc_ids
+from datapipe.documents.stages import Stage, StageResult
 from datapipe.documents.urls import domains, url_hashes
 
 __all__ = [
     "DOCUMENTS",
+    "Stage",
+    "StageResult",
     "batch_from_columns",
     "content_hashes",
     "doc_ids",
     "domains",
+    "dropped_rows",
     "named",
     "url_hashes",
 ]

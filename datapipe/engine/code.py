@@ -24,7 +24,8 @@ _CODE = (
     "datapipe_tokenizers",
 )
 _LIBRARIES = (
-    *("gigatoken", "msgspec", "numpy", "pyarrow", "sentencepiece", "tiktoken", "tokenizers"),
+    *("brotli", "fasttext-predict", "fastwarc", "ftfy", "gigatoken", "lz4", "msgspec", "numba"),
+    *("numpy", "pyarrow", "resiliparse", "sentencepiece", "tiktoken", "tokenizers", "trafilatura"),
     "zstandard",
 )
 

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datapipe.clean import document_stage, dropped_rows
 from datapipe.dataset.tables import DROPPED
-from datapipe.documents import DOCUMENTS, domains, url_hashes
+from datapipe.documents import DOCUMENTS, domains, dropped_rows, url_hashes
 from datapipe.encode import check_sample, count_special_text, encode_documents
 from datapipe.engine.layout import document_order, shuffle_keys
 from datapipe.engine.scan import DOCUMENTS_NAME, LEFT, apply_stages, concat, count_rules, plain
+from datapipe.engine.stages import document_stage
 from datapipe.engine.work import Piece, Work
 from datapipe_tokenizers import Facts, Tokenizer, load_files
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from datapipe.clean import Stage, document_stage
 from datapipe.dataset.tables import DROPPED, QUARANTINE
 from datapipe.dedup import comparison_keys
-from datapipe.documents import DOCUMENTS
+from datapipe.documents import DOCUMENTS, Stage
+from datapipe.engine.stages import document_stage
 from datapipe.engine.units import Unit
 from datapipe.engine.work import Piece, Work
 from datapipe.read import FileRange, ReadResult, read_range
@@ -156,9 +156,10 @@ def apply_stages(
 ) -> Iterator[pa.RecordBatch]:
     """Yields the batch behind the stages if any is left; appends what went out to `left`."""
     for stage in stages:
-        batch, dropped = stage.apply(batch)
-        if dropped.num_rows:
-            left.append(dropped)
+        result = stage.apply(batch)
+        batch = result.batch
+        if result.dropped.num_rows:
+            left.append(result.dropped)
     if batch.num_rows:
         yield batch
 

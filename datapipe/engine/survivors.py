@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datapipe.clean import dropped_rows
 from datapipe.dataset.tables import DROPPED
 from datapipe.dedup import choose_survivors, key_words, rank_columns
+from datapipe.documents import dropped_rows
 from datapipe.engine.scan import DOCUMENTS_NAME, KEYS, concat, plain
 from datapipe.engine.work import Piece, Work
 

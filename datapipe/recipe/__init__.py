@@ -6,7 +6,6 @@ Owns names, types and defaults of a recipe; knows nothing of how any of it is ca
 from datapipe.recipe.fields import FieldPath, Fields, parse_path
 from datapipe.recipe.load import load_recipe
 from datapipe.recipe.model import (
-    STAGE_OPTIONS,
     Guards,
     Input,
     Output,
@@ -17,6 +16,7 @@ from datapipe.recipe.model import (
 from datapipe.recipe.presets import DEFAULT_STAGES, bare_recipe, starter_recipe
 from datapipe.recipe.problems import refusing
 from datapipe.recipe.sizes import parse_size
+from datapipe.recipe.stage_options import STAGE_OPTIONS
 
 __all__ = [
     "DEFAULT_STAGES",

@@ -11,8 +11,9 @@ from pydantic import BaseModel, ValidationError
 
 from datapipe.errors import RecipeError
 from datapipe.recipe.fields import Fields
-from datapipe.recipe.model import STAGE_OPTIONS, Guards, Input, Output, Recipe, Tokenize
+from datapipe.recipe.model import Guards, Input, Output, Recipe, Tokenize
 from datapipe.recipe.problems import reason_of, shortened, shown_value
+from datapipe.recipe.stage_options import STAGE_OPTIONS
 from datapipe.recipe.yaml_lines import Place, YamlDocument, YamlProblem, read_yaml
 
 __all__ = ["load_recipe"]

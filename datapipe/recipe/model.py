@@ -10,9 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     field_validator,
@@ -21,9 +19,10 @@ from pydantic import (
 
 from datapipe.recipe.fields import Fields
 from datapipe.recipe.sizes import parse_size
+from datapipe.recipe.stage_options import STAGE_OPTIONS
+from datapipe.recipe.strict import Strict
 
 __all__ = [
-    "STAGE_OPTIONS",
     "Guards",
     "Input",
     "Output",
@@ -53,11 +52,7 @@ Size = Annotated[int, BeforeValidator(parse_size)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Input(_Model):
+class Input(Strict):
     """Some files, and what they are."""
 
     source: Name
@@ -78,26 +73,7 @@ class Input(_Model):
         return [paths] if isinstance(paths, str) else paths
 
 
-class NormalizeSpec(_Model):
-    """Options of the stage `normalize`."""
-
-    unicode: Literal["NFC", "none"] = "NFC"
-    control_characters: Literal["strip", "keep"] = "strip"
-
-
-class _NoOptions(_Model):
-    """Options of a stage without any."""
-
-
-STAGE_OPTIONS: Mapping[str, type[BaseModel]] = {
-    "normalize": NormalizeSpec,
-    "drop_empty": _NoOptions,
-    "dedup_exact": _NoOptions,
-}
-"""Every stage that a recipe may name, with its options."""
-
-
-class StageSpec(_Model):
+class StageSpec(Strict):
     """One stage: its name and all its options."""
 
     name: str
@@ -128,7 +104,7 @@ def _not_options(name: str, given: object) -> str:
     )
 
 
-class Tokenize(_Model):
+class Tokenize(Strict):
     """How texts become token ids."""
 
     tokenizer: Text | None = None
@@ -149,7 +125,7 @@ class Tokenize(_Model):
     """Of so many documents one is encoded by the reference too, as a check; 0: none."""
 
 
-class Output(_Model):
+class Output(Strict):
     """What the dataset looks like."""
 
     shard_bytes: Annotated[Size, Field(ge=1024, le=1 << 36)] = 64 << 20
@@ -158,7 +134,7 @@ class Output(_Model):
     """Documents lie in the order of a hash of this and their text."""
 
 
-class Guards(_Model):
+class Guards(Strict):
     """What stops a build before it commits."""
 
     max_quarantined_fraction: Fraction = 0.001
@@ -169,12 +145,12 @@ class Guards(_Model):
     """Whether damaged input files are accepted: what is whole of them is everything then."""
 
 
-class Recipe(_Model):
+class Recipe(Strict):
     """What a build is to do. Paths are as the program can open them."""
 
     name: Name
     inputs: Annotated[list[Input], Field(min_length=1)]
-    stages: list[StageSpec] = []
+    stages: list[StageSpec] = Field(default_factory=list)
     tokenize: Tokenize = Tokenize()
     output: Output = Output()
     guards: Guards = Guards()

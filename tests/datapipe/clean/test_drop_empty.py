@@ -6,8 +6,9 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from datapipe.clean import DropEmpty, document_stage, is_document_stage
+from datapipe.clean import DropEmpty
 from datapipe.dataset.tables import DROPPED
+from datapipe.engine.stages import document_stage, is_document_stage
 
 Batch = Callable[[list[str]], pa.RecordBatch]
 
@@ -21,20 +22,20 @@ FULL = ["a", " . ", "\u4e00", "\u0301", "\U0001f600", "\u200bx", "\ue000", "_", 
 
 @pytest.mark.parametrize("text", EMPTY, ids=ascii)
 def test_a_text_without_a_visible_character_is_dropped(batch: Batch, text: str) -> None:
-    kept, dropped = DropEmpty().apply(batch([text]))
+    kept, dropped, _ = DropEmpty().apply(batch([text]))
     assert kept.num_rows == 0
     assert dropped.column("rule").to_pylist() == ["empty"]
 
 
 @pytest.mark.parametrize("text", FULL, ids=ascii)
 def test_a_text_with_a_visible_character_stays(batch: Batch, text: str) -> None:
-    kept, dropped = DropEmpty().apply(batch([text]))
+    kept, dropped, _ = DropEmpty().apply(batch([text]))
     assert (kept.column("text").to_pylist(), dropped.num_rows) == ([text], 0)
 
 
 def test_a_dropped_row_says_which_document_and_why(batch: Batch) -> None:
     given = batch(["a", " ", "b", ""])
-    kept, dropped = DropEmpty().apply(given)
+    kept, dropped, _ = DropEmpty().apply(given)
     dropped.validate(full=True)
     assert kept.column("text").to_pylist() == ["a", "b"]
     assert dropped.schema == DROPPED
@@ -46,13 +47,13 @@ def test_a_dropped_row_says_which_document_and_why(batch: Batch) -> None:
 
 
 def test_no_documents_are_no_problem(batch: Batch) -> None:
-    kept, dropped = DropEmpty().apply(batch([]))
+    kept, dropped, _ = DropEmpty().apply(batch([]))
     assert kept.num_rows == dropped.num_rows == 0
 
 
 def test_characters_of_every_class_are_judged_by_it(batch: Batch) -> None:
     characters = [chr(c) for c in range(0x20000) if not 0xD800 <= c < 0xE000]
-    kept, _ = DropEmpty().apply(batch(characters))
+    kept, *_ = DropEmpty().apply(batch(characters))
     visible = set(kept.column("text").to_pylist())
     for character in characters:
         category = unicodedata.category(character)

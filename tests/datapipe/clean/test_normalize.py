@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datapipe.clean import Normalize, NormalizeOptions, document_stage
+from datapipe.clean import Normalize, NormalizeOptions
 from datapipe.dataset.tables import DROPPED
+from datapipe.engine.stages import document_stage
 
 Batch = Callable[[list[str]], pa.RecordBatch]
 
@@ -45,14 +46,14 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "expected"), CASES)
 def test_texts_are_normalised(batch: Batch, text: str, expected: str) -> None:
-    result, dropped = Normalize().apply(batch([text]))
+    result, dropped, _ = Normalize().apply(batch([text]))
     assert result.column("text").to_pylist() == [expected] == [plain(text)]
     assert (dropped.num_rows, dropped.schema) == (0, DROPPED)
 
 
 def test_all_texts_at_once_and_nothing_else_changes(batch: Batch) -> None:
     given = batch([text for text, _ in CASES])
-    result, _ = Normalize().apply(given)
+    result, *_ = Normalize().apply(given)
     result.validate(full=True)
     assert result.column("text").to_pylist() == [expected for _, expected in CASES]
     assert result.drop_columns("text") == given.drop_columns("text")
@@ -98,14 +99,14 @@ _TEXTS = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(texts=_TEXTS)
 def test_it_agrees_with_plain_python_and_once_is_enough(batch: Batch, texts: list[str]) -> None:
-    result, _ = Normalize().apply(batch(texts))
+    result, *_ = Normalize().apply(batch(texts))
     assert result.column("text").to_pylist() == [plain(text) for text in texts]
     assert Normalize().apply(result)[0].equals(result)
 
 
 def test_the_characters_that_go_are_unicodes_control_characters(batch: Batch) -> None:
     texts = [f"a{chr(c)}b" for c in range(0x3000)]
-    result, _ = Normalize(NormalizeOptions(unicode="none")).apply(batch(texts))
+    result, *_ = Normalize(NormalizeOptions(unicode="none")).apply(batch(texts))
     gone = [c for c, text in enumerate(result.column("text").to_pylist()) if text == "ab"]
     expected = [c for c in range(0x3000) if unicodedata.category(chr(c)) == "Cc"]
     assert gone == [c for c in expected if chr(c) not in "\t\n\r"]

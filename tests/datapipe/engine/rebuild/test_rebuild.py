@@ -258,11 +258,11 @@ def changed_normalize(monkeypatch: pytest.MonkeyPatch) -> None:
     apply = normalize.Normalize.apply
 
     def upper(self: Any, batch: pa.RecordBatch) -> Any:
-        batch, dropped = apply(self, batch)
-        place = batch.schema.get_field_index("text")
-        return batch.set_column(
-            place, batch.schema.field(place), pa.compute.utf8_upper(batch.column(place))
-        ), dropped
+        result = apply(self, batch)
+        place = result.batch.schema.get_field_index("text")
+        texts = pa.compute.utf8_upper(result.batch.column(place))
+        changed = result.batch.set_column(place, result.batch.schema.field(place), texts)
+        return result._replace(batch=changed)
 
     monkeypatch.setattr(normalize.Normalize, "apply", upper)
 

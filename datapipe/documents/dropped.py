@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from datapipe.dataset.tables import DROPPED
-from datapipe.documents import named, url_hashes
+from datapipe.documents.batch import named
+from datapipe.documents.urls import url_hashes
 
 __all__ = ["dropped_rows"]
 
