@@ -80,6 +80,8 @@ class VersionDraft:
     inputs: pa.Table | None = None
     signatures: pa.Table | None = None
     """None: duplicates weren't looked for."""
+    signals: pa.Table | None = None
+    """SIGNALS and a column a signal; None: nothing was measured."""
     indexes: frozenset[str] = frozenset()
     """Kinds that the version has, beside those of the version that it adds to."""
 

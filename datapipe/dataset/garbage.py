@@ -53,6 +53,7 @@ COLLECTED = (
     "dropped/",
     f"{INDEX_PREFIX}/",
     "signatures/",
+    "signals/",
     "private/quarantine/",
     "tokenizer/",
 )

@@ -77,15 +77,21 @@ class TableKind:
     schema: pa.Schema
     logical: bool
     """Whether its files carry a digest over their rows."""
+    optional: bool = False
+    """Whether there are versions without it."""
+    has_signals: bool = False
+    """Whether each file has columns of its own behind those of the schema."""
 
     def path(self, sha256: str) -> str:
         """Returns the path of the file with this digest."""
         return object_path(self.prefix, sha256, self.suffix)
 
 
-def _kind(name: str, prefix: str, schema: pa.Schema, logical: bool) -> TableKind:
+def _kind(name: str, prefix: str, schema: pa.Schema, logical: bool, **more: bool) -> TableKind:
     suffix = ".jsonl.zst" if name == "quarantine" else ".parquet"
-    return TableKind(name=name, prefix=prefix, suffix=suffix, schema=schema, logical=logical)
+    return TableKind(
+        name=name, prefix=prefix, suffix=suffix, schema=schema, logical=logical, **more
+    )
 
 
 TABLE_KINDS = {
@@ -96,7 +102,8 @@ TABLE_KINDS = {
         _kind("inputs", "_manifests/inputs", tables.INPUTS, True),
         _kind("dropped", "dropped", tables.DROPPED, True),
         _kind("quarantine", "private/quarantine", tables.QUARANTINE, True),
-        _kind("signatures", "signatures", tables.SIGNATURES, True),
+        _kind("signatures", "signatures", tables.SIGNATURES, True, optional=True),
+        _kind("signals", "signals", tables.SIGNALS, False, optional=True, has_signals=True),
     )
 }
 """Every table by its name in the manifest."""

@@ -166,7 +166,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     totals: Totals
     digests: Digests
     tables: dict[str, tuple[TableFile, ...]]
-    """Files of each table, rows in file order; `signatures` is absent where none were kept."""
+    """Files of each table, rows in file order; of those without any, optional ones are absent."""
     indexes: dict[str, tuple[IndexFile, ...]] = {}
     """Files of each index, the oldest rows first; one that is here holds all rows there are."""
 
@@ -198,8 +198,12 @@ def decode_manifest(data: bytes, *, path: str) -> Manifest:
             check_path(name)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise _damaged(path, error) from error
-    missing = [name for name in TABLE_KINDS if name not in manifest.tables]
-    if missing not in ([], ["signatures"]):
+    missing = [
+        kind.name
+        for kind in TABLE_KINDS.values()
+        if not kind.optional and kind.name not in manifest.tables
+    ]
+    if missing:
         raise _damaged(path, f"it lists no {missing[0]}")
     return manifest
 

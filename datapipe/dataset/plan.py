@@ -35,6 +35,7 @@ from datapipe.dataset.quarantine import encode_quarantine
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.rows import rows_sha256
 from datapipe.dataset.shards import ShardRecord, token_dtype
+from datapipe.dataset.signals import with_signals
 from datapipe.dataset.tables import DETAILS, SHARDS
 from tiering.checksums import Buffer
 
@@ -50,6 +51,7 @@ _ROW_ORDER = {
     "dropped": ["source", "source_file", "source_offset", "source_length"],
     "quarantine": ["source", "source_file", "source_offset", "source_length"],
     "signatures": ["key", "doc_id"],
+    "signals": ["doc_id"],
 }
 """Rows are sorted by these, names by their UTF-8 bytes, so no arrival order shows."""
 
@@ -224,6 +226,7 @@ def _tables(draft: VersionDraft) -> dict[str, pa.Table | None]:
         "dropped": draft.dropped,
         "quarantine": draft.quarantine,
         "signatures": draft.signatures,
+        "signals": draft.signals,
     }
 
 
@@ -231,9 +234,10 @@ def _new_file(name: str, table: pa.Table | None) -> NewFile | None:
     if table is None:
         return None
     kind = TABLE_KINDS[name]
-    plain = conform(table, kind.schema)
+    schema = with_signals(kind.schema, table.schema) if kind.has_signals else kind.schema
+    plain = conform(table, schema)
     plain = plain.sort_by([(column, "ascending") for column in _ROW_ORDER[name]])
-    plain = conform(plain, kind.schema)
+    plain = conform(plain, schema)
     data = _encode(name, plain)
     sha256 = sha256_hex(data)
     logical = rows_sha256(plain) if kind.logical else None
@@ -270,7 +274,7 @@ def _all_files(
         old = base.manifest.files(name) if base and name not in merged else ()
         added = (file.entry,) if file is not None and file.entry.rows else ()
         was_there = base is not None and name in base.manifest.tables
-        if name != "signatures" or file is not None or was_there:
+        if not TABLE_KINDS[name].optional or file is not None or was_there:
             tables[name] = old + added
     return tables
 

@@ -23,6 +23,7 @@ from datapipe.dataset.objects import read_object, reading, to_repair
 from datapipe.dataset.parquet import GROUP_ROWS, decode_table, open_table, restore
 from datapipe.dataset.quarantine import decode_quarantine
 from datapipe.dataset.shards import token_dtype
+from datapipe.dataset.signals import decode_signals, join_signals
 from datapipe.dataset.tables import DETAILS, DOCMAP, SHARDS
 from datapipe.errors import DamagedError, UnknownReferenceError
 from tiering.checksums import BLOCK_BYTES
@@ -237,6 +238,14 @@ class Dataset:
         """Returns what exact deduplication compared; None if it never did."""
         return self._read_table("signatures") if "signatures" in self.manifest.tables else None
 
+    def signals(self) -> pa.Table:
+        """Returns what stages measured, one row a document that a measuring stage saw.
+
+        Columns: those of `tables.SIGNALS` and one a signal, "stage.signal"; null where a document
+        didn't come to the stage, or was read by a build or append that didn't measure it.
+        """
+        return join_signals(self._read_files("signals"))
+
     def index(self, kind: str) -> Index | None:
         """Returns an index of "doc", "url" or "domain"; None: the version has none of that kind."""
         files = self.manifest.indexes.get(kind)
@@ -313,7 +322,10 @@ class Dataset:
         data = read_object(self.repository.store, path, sha256=file.sha256)
         if name == "quarantine":
             return decode_quarantine(data, path=path, rows=file.rows)
-        return decode_table(data, kind.schema, path=path, of=f"table {name} of {self._named}")
+        of = f"table {name} of {self._named}"
+        if kind.has_signals:
+            return decode_signals(data, path=path, of=of)
+        return decode_table(data, kind.schema, path=path, of=of)
 
     def _read_details(
         self, file: TableFile, columns: list[str], group: int | None = None

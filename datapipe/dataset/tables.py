@@ -16,6 +16,8 @@ __all__ = [
     "INPUTS",
     "QUARANTINE",
     "SHARDS",
+    "SIGNALS",
+    "SIGNAL_TYPES",
     "SIGNATURES",
 ]
 
@@ -102,6 +104,20 @@ SIGNATURES = pa.schema(
     ]
 )
 """What exact deduplication compared, one row a kept document, ascending by key."""
+
+SIGNALS = pa.schema(
+    [
+        pa.field("doc_id", _HASH, nullable=False),
+        pa.field("source", _NAME, nullable=False),
+    ]
+)
+"""What stages measured, one row a document that a measuring stage saw, ascending by doc_id.
+
+Behind these columns every file has its own, one a signal, of SIGNAL_TYPES and named
+"stage.signal"; null where a document didn't come to that stage.
+"""
+
+SIGNAL_TYPES = (pa.bool_(), pa.int64(), pa.float64(), pa.string())
 
 SHARDS = pa.schema(
     [

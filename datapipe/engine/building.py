@@ -235,6 +235,7 @@ class _Build:
             signatures=merge.signatures_table(self._work, pieces.scanned, pieces.encoded)
             if pieces.compared
             else None,
+            signals=merge.signals_table(self._work, pieces.scanned, pieces.encoded),
             counts=[ledger.counts() for ledger in pieces.ledgers],
             tokenizer=self._tokenizer_record,
             environment=environment(),

@@ -19,7 +19,16 @@ from datapipe.dataset.tables import DROPPED
 from datapipe.documents import DOCUMENTS, domains, dropped_rows, url_hashes
 from datapipe.encode import check_sample, count_special_text, encode_documents
 from datapipe.engine.layout import document_order, shuffle_keys
-from datapipe.engine.scan import DOCUMENTS_NAME, LEFT, apply_stages, concat, count_rules, plain
+from datapipe.engine.measured import join_measured
+from datapipe.engine.scan import (
+    DOCUMENTS_NAME,
+    LEFT,
+    MEASURED,
+    apply_stages,
+    concat,
+    count_rules,
+    plain,
+)
 from datapipe.engine.stages import document_stage
 from datapipe.engine.work import Piece, Work
 from datapipe_tokenizers import Facts, Tokenizer, load_files
@@ -98,12 +107,13 @@ def _encode(task: EncodeTask) -> dict[str, Any]:
     stages = [document_stage(name, options) for name, options in task.stages]
     tokenizer = _tokenizer(task.work, task.tokenizer)
     left: list[pa.Table] = []
+    measured: list[pa.Table] = []
     batches: list[pa.RecordBatch] = []
     tokens: list[npt.NDArray[Any]] = [np.empty(0, dtype=tokenizer.token_dtype)]
     counts: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
     special: Counter[str] = Counter()
     for whole in documents.to_batches(max_chunksize=_BATCH_ROWS):
-        for batch in apply_stages(whole, stages, left):
+        for batch in apply_stages(whole, stages, left, measured):
             special.update(count_special_text(batch, tokenizer))
             check_sample(batch, tokenizer, one_in=task.check_one_in)
             ids, num_tokens = encode_documents(batch, tokenizer, append_eos=task.append_eos)
@@ -112,7 +122,10 @@ def _encode(task: EncodeTask) -> dict[str, Any]:
             batches.append(_with_tokens(batch, num_tokens, left))
     kept = pa.Table.from_batches(batches, schema=plain(DOCUMENTS.empty_table()).schema)
     record = _store(task, kept, np.concatenate(tokens), np.concatenate(counts), left)
-    return _finish(task, record | {"special_text": dict(sorted(special.items()))})
+    if measured:
+        task.work.put_table(task.piece, MEASURED, join_measured(measured))
+    more = {"special_text": dict(sorted(special.items())), "measured": bool(measured)}
+    return _finish(task, record | more)
 
 
 def _with_tokens(

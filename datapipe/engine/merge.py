@@ -10,12 +10,20 @@ import pyarrow as pa
 from datapipe.dataset import canonical_json
 from datapipe.dataset.tables import DROPPED, INPUTS, QUARANTINE, SIGNATURES
 from datapipe.engine.encode_unit import ENCODED
+from datapipe.engine.measured import join_measured
 from datapipe.engine.passes import Scanned
-from datapipe.engine.scan import BAD, KEYS, LEFT, concat
+from datapipe.engine.scan import BAD, KEYS, LEFT, MEASURED, concat
 from datapipe.engine.sources import SourceInputs
 from datapipe.engine.work import Piece, Work
 
-__all__ = ["Encoded", "dropped_table", "inputs_table", "quarantine_table", "signatures_table"]
+__all__ = [
+    "Encoded",
+    "dropped_table",
+    "inputs_table",
+    "quarantine_table",
+    "signals_table",
+    "signatures_table",
+]
 
 Encoded: TypeAlias = tuple[Piece, Mapping[str, Any]]
 """An encoded unit's piece and its record."""
@@ -59,6 +67,21 @@ def _kept_keys(work: Work, scan: Piece, encode: Piece) -> pa.Table:
     keys = work.get_table(scan, KEYS).select(["key", "doc_id"])
     kept = work.get_table(encode, ENCODED).select(["doc_id"])
     return keys.join(kept, keys="doc_id", join_type="left semi").select(["key", "doc_id"])
+
+
+def signals_table(
+    work: Work, scanned: Iterable[Scanned], encoded: Iterable[Encoded]
+) -> pa.Table | None:
+    """Returns what stages before and behind deduplication measured, a row a document; or None."""
+    before = [work.get_table(item.piece, MEASURED) for item in scanned if item.record["measured"]]
+    behind = [work.get_table(piece, MEASURED) for piece, record in encoded if record["measured"]]
+    if not behind:
+        return join_measured(before) if before else None
+    if not before:
+        return join_measured(behind)
+    return join_measured(before).join(
+        join_measured(behind), keys=["doc_id", "source"], join_type="full outer"
+    )
 
 
 def inputs_table(

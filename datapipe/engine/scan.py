@@ -16,6 +16,7 @@ import pyarrow as pa
 from datapipe.dataset.tables import DROPPED, QUARANTINE
 from datapipe.dedup import comparison_keys
 from datapipe.documents import DOCUMENTS, Stage
+from datapipe.engine.measured import Signals, join_measured
 from datapipe.engine.stages import document_stage
 from datapipe.engine.units import Unit
 from datapipe.engine.work import Piece, Work
@@ -27,6 +28,7 @@ __all__ = [
     "DOCUMENTS_NAME",
     "KEYS",
     "LEFT",
+    "MEASURED",
     "ScanTask",
     "apply_stages",
     "part_piece",
@@ -37,6 +39,7 @@ DOCUMENTS_NAME = "documents.arrow"
 KEYS = "keys.arrow"
 LEFT = "left.arrow"
 BAD = "bad.arrow"
+MEASURED = "measured.arrow"
 
 PART_BYTES = 16 << 20
 """Text and metadata of one part, about."""
@@ -70,6 +73,7 @@ class _Part:
     number: int
     documents: list[pa.RecordBatch] = field(default_factory=list)
     left: list[pa.Table] = field(default_factory=list)
+    measured: list[pa.Table] = field(default_factory=list)
     bad: list[pa.Table] = field(default_factory=list)
     files: dict[str, dict[str, int | bool]] = field(default_factory=dict)
     num_bytes: int = 0
@@ -148,18 +152,27 @@ def _take(part: _Part, file: str, result: ReadResult, stages: Sequence[Stage]) -
         part.num_bytes += result.quarantined.nbytes
     if result.batch is not None:
         part.num_bytes += result.batch.nbytes
-        part.documents.extend(apply_stages(result.batch, stages, part.left))
+        part.documents.extend(apply_stages(result.batch, stages, part.left, part.measured))
 
 
 def apply_stages(
-    batch: pa.RecordBatch, stages: Sequence[Stage], left: list[pa.Table]
+    batch: pa.RecordBatch,
+    stages: Sequence[Stage],
+    left: list[pa.Table],
+    measured: list[pa.Table],
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the batch behind the stages if any is left; appends what went out to `left`."""
+    """Yields the batch behind the stages if any is left.
+
+    Appends what went out to `left` and what was measured, as SIGNALS and more, to `measured`.
+    """
+    signals = Signals()
     for stage in stages:
         result = stage.apply(batch)
+        signals.add(batch, result.signals)
         batch = result.batch
         if result.dropped.num_rows:
             left.append(result.dropped)
+    measured.extend(signals.table())
     if batch.num_rows:
         yield batch
 
@@ -175,8 +188,11 @@ def _store(task: ScanTask, part: _Part) -> dict[str, Any]:
     if task.compare:
         keys = documents.select(_KEY_COLUMNS).append_column("key", _compared(documents))
         task.work.put_table(piece, KEYS, keys)
+    if part.measured:
+        task.work.put_table(piece, MEASURED, join_measured(part.measured))
     return {
         "files": part.files,
+        "measured": bool(part.measured),
         "rows": documents.num_rows,
         "dropped": count_rules(left),
         "quarantined": count_values(bad["error"]),

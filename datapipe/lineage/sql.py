@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VIEWS", "SqlRows", "open_sql", "rows_where"]
 
-VIEWS = ("documents", "dropped", "shards", "quarantine")
+VIEWS = ("documents", "dropped", "shards", "quarantine", "signals")
 """What a statement can select from. Hashes and digests are lower-case hex in them."""
 
 T = TypeVar("T")
@@ -180,6 +180,7 @@ class _Views:
             "dropped": lambda: dropped_stream(dataset),
             "shards": lambda: dataset.whole_table("shards"),
             "quarantine": dataset.quarantine,
+            "signals": dataset.signals,
         }
         text = statement.lower()
         self._sources = {name: make() for name, make in makers.items() if name in text}

@@ -18,6 +18,7 @@ from datapipe.dataset.plan import sum_totals
 from datapipe.dataset.quarantine import decode_quarantine
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.rows import row_hashes, rows_sha256
+from datapipe.dataset.signals import decode_signals
 from datapipe.dataset.tables import HASH_BYTES
 from datapipe.dataset.verify.report import Findings
 
@@ -147,6 +148,8 @@ def _check_file(findings: Findings, name: str, path: str, file: TableFile) -> pa
         return None
     if name == "quarantine":
         table = decode_quarantine(data, path=path)
+    elif TABLE_KINDS[name].has_signals:
+        table = decode_signals(data, path=path)
     else:
         table = decode_table(data, TABLE_KINDS[name].schema, path=path)
     findings.expect(path, "its size in bytes", expected=file.bytes, found=len(data))

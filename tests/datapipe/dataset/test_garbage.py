@@ -140,7 +140,7 @@ def test_a_dead_writer_protects_nothing_and_is_removed(repo: Repository) -> None
 
 
 def test_foreign_objects_are_left_alone(repo: Repository) -> None:
-    for path in ("notes.txt", "signals/x.parquet", "_runs/r/x.json", "_refs/other.json"):
+    for path in ("notes.txt", "urls/x.parquet", "_runs/r/x.json", "_refs/other.json"):
         repo.store.put(path, b"")
     assert Collector(repo, grace_seconds=0).find().objects == ()
 
