@@ -39,6 +39,7 @@ from datapipe.engine.passes import Passes
 from datapipe.engine.pieces import PieceMaker, Pieces
 from datapipe.engine.report import BuildReport
 from datapipe.engine.sources import SourceInputs, hash_files, input_roots, list_sources
+from datapipe.engine.stages import file_digests
 from datapipe.engine.work import Work
 from datapipe.errors import DatasetError
 from datapipe.recipe import Recipe
@@ -124,6 +125,7 @@ class _Build:
     def run(self) -> BuildReport:
         """Runs all steps; returns the report, its seconds still 0."""
         listed = self._list_sources()
+        self._files = file_digests(self._recipe)
         self._repository.create()
         self._work = self._work_folder()
         self._passes = Passes(
@@ -201,6 +203,7 @@ class _Build:
             known=known,
             work=self._work,
             passes=self._passes,
+            files=self._files,
         )
         pieces = maker.make(sources, digests)
         shards = maker.write_shards(self._repository, pieces)
@@ -266,7 +269,7 @@ class _Build:
     def _resolved_recipe(self) -> dict[str, Any]:
         if self._recorded is not None:
             return dict(self._recorded.recipe)
-        return self._recipe.resolved(tokenizer=self._tokenizer_record.sha256)
+        return self._recipe.resolved(tokenizer=self._tokenizer_record.sha256, files=self._files)
 
     def _report(self, committed: Committed, *, inputs_skipped: int) -> BuildReport:
         """Returns the report of a run that read nothing."""

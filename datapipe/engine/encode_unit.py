@@ -6,7 +6,6 @@ The documents are sorted as shards hold them, so each shard later reads one stre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +28,7 @@ from datapipe.engine.scan import (
     count_rules,
     plain,
 )
-from datapipe.engine.stages import document_stage
+from datapipe.engine.stages import StageCall
 from datapipe.engine.work import Piece, Work
 from datapipe_tokenizers import Facts, Tokenizer, load_files
 
@@ -83,7 +82,7 @@ class EncodeTask:
     scanned: Piece
     removed: bytes
     """One bit a document: 1 where deduplication removed it; empty: none."""
-    stages: tuple[tuple[str, Mapping[str, Any]], ...]
+    stages: tuple[StageCall, ...]
     tokenizer: TokenizerFiles
     append_eos: bool
     check_one_in: int
@@ -104,7 +103,7 @@ def encode_unit(task: EncodeTask) -> dict[str, Any]:
 
 def _encode(task: EncodeTask) -> dict[str, Any]:
     documents = _kept(task.work.get_table(task.scanned, DOCUMENTS_NAME), task.removed)
-    stages = [document_stage(name, options) for name, options in task.stages]
+    stages = [stage.make() for stage in task.stages]
     tokenizer = _tokenizer(task.work, task.tokenizer)
     left: list[pa.Table] = []
     measured: list[pa.Table] = []

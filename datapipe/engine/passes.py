@@ -18,6 +18,7 @@ from datapipe.engine.layout import plan_shards
 from datapipe.engine.scan import ScanTask, part_piece, scan_unit
 from datapipe.engine.shard_task import ShardTask, write_shard
 from datapipe.engine.sources import SourceInputs
+from datapipe.engine.stages import StageCall
 from datapipe.engine.survivors import Removal, ScannedUnit, remove_duplicates, remove_known
 from datapipe.engine.units import Unit, plan_units
 from datapipe.engine.work import Piece, Work, piece_key
@@ -26,7 +27,7 @@ from datapipe.read import FileRange
 
 __all__ = ["Passes", "Scanned", "StageList"]
 
-StageList = tuple[tuple[str, Mapping[str, Any]], ...]
+StageList = tuple[StageCall, ...]
 Result = TypeVar("Result")
 
 
@@ -94,7 +95,7 @@ class Passes:
             ranges=[_range_identity(piece, digests) for piece in unit.ranges],
             fields=source.fields.model_dump(),
             licence=source.licence,
-            stages=[[name, dict(options)] for name, options in stages],
+            stages=_identity(stages),
             compare=compare,
             code=code_digest(),
             environment=environment(),
@@ -150,7 +151,7 @@ class Passes:
             eos=tokenizer.eos,
             backend=tokenizer.backend,
             special_text=tokenizer.special_text,
-            **{name: _plain_json(value) for name, value in settings.items()},
+            **{**settings, "stages": _identity(settings["stages"])},
         )
         return EncodeTask(
             work=self._work,
@@ -226,5 +227,5 @@ def _range_identity(piece: FileRange, digests: Mapping[str, str]) -> list[Any]:
     return [piece.file.relative, digest, str(piece.format), piece.start, piece.end]
 
 
-def _plain_json(value: Any) -> Any:
-    return [[name, dict(options)] for name, options in value] if isinstance(value, tuple) else value
+def _identity(stages: StageList) -> list[Any]:
+    return [[stage.name, dict(stage.identity)] for stage in stages]

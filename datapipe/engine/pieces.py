@@ -17,6 +17,7 @@ from datapipe.engine.ledger import Ledger, add_up, check_guards, check_kept
 from datapipe.engine.leftovers import SHARED_STAGE
 from datapipe.engine.passes import Passes, Scanned, StageList
 from datapipe.engine.sources import SourceInputs
+from datapipe.engine.stages import StageCall, stage_calls
 from datapipe.engine.survivors import Removal
 from datapipe.engine.work import Piece, Work, piece_key
 from datapipe.recipe import Recipe
@@ -70,6 +71,7 @@ class PieceMaker:
         known: what is appended to; None: nothing.
         work: where pieces are kept.
         passes: what makes them.
+        files: digests of the files that stages read, by path.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class PieceMaker:
         known: KnownInputs | None,
         work: Work,
         passes: Passes,
+        files: Mapping[str, str],
     ) -> None:
         self._recipe = recipe
         self._tokenizer = tokenizer
@@ -87,6 +90,7 @@ class PieceMaker:
         self._base = known.base if known is not None else None
         self._work = work
         self._passes = passes
+        self._files = files
 
     def make(self, sources: Sequence[SourceInputs], digests: Mapping[str, str]) -> Pieces:
         """Takes the inputs through all passes over units.
@@ -94,7 +98,7 @@ class PieceMaker:
         Raises:
             GuardError: more was lost than the recipe allows.
         """
-        before, after, compare = split_stages(self._recipe)
+        before, after, compare = split_stages(stage_calls(self._recipe, self._files))
         scanned = self._passes.scan(sources, digests, stages=before, compare=compare)
         quarantine = merge.quarantine_table(self._work, scanned)
         inputs = merge.inputs_table(sources, digests, scanned)
@@ -190,10 +194,10 @@ class PieceMaker:
         )
 
 
-def split_stages(recipe: Recipe) -> tuple[StageList, StageList, bool]:
+def split_stages(calls: Sequence[StageCall]) -> tuple[StageList, StageList, bool]:
     """Returns the stages before and behind the one that looks at all documents, if there is one."""
-    stages = tuple((stage.name, stage.options) for stage in recipe.stages)
-    names = [name for name, _ in stages]
+    stages = tuple(calls)
+    names = [stage.name for stage in stages]
     if _GLOBAL_STAGE not in names:
         return stages, (), False
     place = names.index(_GLOBAL_STAGE)

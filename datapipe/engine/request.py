@@ -169,7 +169,13 @@ class Request:
     def _like(self, base: Dataset) -> Recipe:
         source = self._source(base)
         entry = Input(source=source, paths=list(self.inputs), **self._settings(base, source))
-        return Recipe.from_resolved(base.manifest.recipe, inputs=[entry])
+        recipe = Recipe.from_resolved(base.manifest.recipe, inputs=[entry])
+        if recipe.data_files:
+            raise UsageError(
+                f"stages of {base.url} read the files {', '.join(recipe.data_files)}, of which a "
+                "dataset keeps the digests alone; append with a recipe, which says where they are"
+            )
+        return recipe
 
     def _settings(self, base: Dataset, source: str) -> dict[str, Any]:
         """Returns fields and licence as the source was read before; defaults of a new one.

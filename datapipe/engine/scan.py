@@ -17,7 +17,7 @@ from datapipe.dataset.tables import DROPPED, QUARANTINE
 from datapipe.dedup import comparison_keys
 from datapipe.documents import DOCUMENTS, Stage
 from datapipe.engine.measured import Signals, join_measured
-from datapipe.engine.stages import document_stage
+from datapipe.engine.stages import StageCall
 from datapipe.engine.units import Unit
 from datapipe.engine.work import Piece, Work
 from datapipe.read import FileRange, ReadResult, read_range
@@ -56,7 +56,7 @@ class ScanTask:
     unit: Unit
     fields: Fields
     licence: str | None
-    stages: tuple[tuple[str, Mapping[str, Any]], ...]
+    stages: tuple[StageCall, ...]
     compare: bool
     """Whether a deduplication follows, so that keys are needed."""
 
@@ -116,7 +116,7 @@ def _scan_parts(task: ScanTask, trusted: dict[str, int]) -> list[dict[str, Any]]
     A wrong bit of a compressed file shows at the end of its member or frame, when its records are
     taken already.
     """
-    stages = [document_stage(name, options) for name, options in task.stages]
+    stages = [stage.make() for stage in task.stages]
     parts = []
     part = _Part(0)
     for piece in task.unit.ranges:

@@ -1,16 +1,47 @@
-"""Which stage a name in a recipe means."""
+"""Which stage a name in a recipe means, and the files that stages read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from datapipe import clean
 from datapipe.documents import Stage
+from datapipe.errors import InputError, ResumableError
+from datapipe.recipe import Recipe, named_files, with_files
+from tiering.store import printable_url
 
-__all__ = ["document_stage", "is_document_stage"]
+__all__ = ["StageCall", "document_stage", "file_digests", "is_document_stage", "stage_calls"]
 
 _STAGES = {**clean.STAGES}
+
+
+@dataclass(frozen=True, slots=True)
+class StageCall:
+    """A stage of a recipe, to be made in whatever process runs it."""
+
+    name: str
+    options: Mapping[str, Any]
+    """As the recipe has them, with the paths of files."""
+    identity: Mapping[str, Any]
+    """The same with the files' digests in the place of paths: what a result depends on."""
+
+    def make(self) -> Stage:
+        """Returns the stage.
+
+        Raises:
+            InputError: a file that it reads can't be read, or isn't what it needs.
+            ResumableError: such a file has changed since the build began.
+        """
+        recorded = named_files(self.name, self.identity)
+        for path in sorted(named_files(self.name, self.options)):
+            _check_unchanged(path, recorded)
+        return document_stage(self.name, self.options)
 
 
 def is_document_stage(name: str) -> bool:
@@ -21,3 +52,55 @@ def is_document_stage(name: str) -> bool:
 def document_stage(name: str, options: Mapping[str, Any]) -> Stage:
     """Returns the stage that a recipe calls `name`; names and options are those of the recipe."""
     return _STAGES[name](options)
+
+
+def stage_calls(recipe: Recipe, files: Mapping[str, str]) -> Sequence[StageCall]:
+    """Returns the stages of a recipe in order; `files` are the digests of its data files."""
+    return [
+        StageCall(
+            stage.name, stage.options, with_files(stage.name, stage.options, files.__getitem__)
+        )
+        for stage in recipe.stages
+    ]
+
+
+def file_digests(recipe: Recipe) -> dict[str, str]:
+    """Returns "sha256:" and the digest of every file that stages of the recipe read, by path.
+
+    Raises:
+        InputError: one can't be read.
+    """
+    return {path: _digest(path) for path in recipe.data_files}
+
+
+def _digest(path: str) -> str:
+    if "://" in path:
+        raise InputError(
+            f"a stage is to read {printable_url(path)}; stages read local files: copy it here "
+            "and name the copy in the recipe."
+        )
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            state = os.fstat(file.fileno())
+        return _digest_at(path, state.st_size, state.st_mtime_ns, state.st_ino)
+    except OSError as error:
+        raise InputError(
+            f"{path}, which a stage of the recipe reads, can't be read: {error.strerror}; correct "
+            "the path in the recipe."
+        ) from error
+
+
+@lru_cache(maxsize=1000)
+def _digest_at(path: str, size: int, modified_ns: int, inode: int) -> str:
+    """Returns the digest of a file in a known state: each is read once a process."""
+    del size, modified_ns, inode
+    with Path(path).expanduser().open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def _check_unchanged(path: str, recorded: set[str]) -> None:
+    if _digest(path) not in recorded:
+        raise ResumableError(
+            f"{path}, which a stage of the recipe reads, has changed since the build began; "
+            "nothing was committed; run the same command again"
+        )

@@ -3,6 +3,7 @@
 Owns names, types and defaults of a recipe; knows nothing of how any of it is carried out.
 """
 
+from datapipe.recipe.data_files import named_files, with_files
 from datapipe.recipe.fields import FieldPath, Fields, parse_path
 from datapipe.recipe.load import load_recipe
 from datapipe.recipe.model import (
@@ -31,8 +32,10 @@ __all__ = [
     "Tokenize",
     "bare_recipe",
     "load_recipe",
+    "named_files",
     "parse_path",
     "parse_size",
     "refusing",
     "starter_recipe",
+    "with_files",
 ]

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from datapipe.recipe.data_files import named_files, with_files
 from datapipe.recipe.fields import Fields
 from datapipe.recipe.sizes import parse_size
 from datapipe.recipe.stage_options import STAGE_OPTIONS
@@ -189,7 +190,14 @@ class Recipe(Strict):
         """Names of the sources, each once, in the order of the inputs."""
         return list(dict.fromkeys(entry.source for entry in self.inputs))
 
-    def resolved(self, *, tokenizer: str | None = None) -> dict[str, Any]:
+    @property
+    def data_files(self) -> list[str]:
+        """Paths of the files that stages read, each once, sorted."""
+        return sorted({path for s in self.stages for path in named_files(s.name, s.options)})
+
+    def resolved(
+        self, *, tokenizer: str | None = None, files: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         """Returns the recipe as JSON values with every default filled in.
 
         Where data and tokenizer lie isn't in it: paths are kept from the folder on that an entry's
@@ -197,9 +205,14 @@ class Recipe(Strict):
 
         Args:
             tokenizer: what stands for the tokenizer, a digest.
+            files: what stands for each of `data_files`, by path; None: the path itself.
         """
+        names = files or {}
         resolved = self.model_dump(mode="json")
-        resolved["stages"] = [{stage.name: stage.options} for stage in self.stages]
+        resolved["stages"] = [
+            {stage.name: with_files(stage.name, stage.options, lambda path: names.get(path, path))}
+            for stage in self.stages
+        ]
         resolved["tokenize"]["tokenizer"] = tokenizer
         for section, name in _WITHOUT_EFFECT:
             del resolved[section][name]

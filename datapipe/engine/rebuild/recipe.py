@@ -33,7 +33,7 @@ def recorded_recipe(version: Dataset) -> Recipe:
     recorded = version.manifest.recipe
     try:
         _refuse_unknown_stages(version)
-        return Recipe.from_resolved(
+        recipe = Recipe.from_resolved(
             recorded, inputs=[_entry(entry) for entry in recorded["inputs"]]
         )
     except (ValidationError, KeyError, TypeError, AttributeError) as error:
@@ -43,6 +43,13 @@ def recorded_recipe(version: Dataset) -> Recipe:
             f"({type(error).__name__}: {first}); nothing was rebuilt; use "
             f"{_maker(version)}, which made it"
         ) from error
+    if recipe.data_files:
+        raise RecipeError(
+            f"stages of version {version.version} of {version.url} read the files "
+            f"{', '.join(recipe.data_files)}, of which a dataset keeps the digests alone; nothing "
+            "was rebuilt; build again with the recipe itself, and compare with `datapipe diff`"
+        )
+    return recipe
 
 
 def _refuse_unknown_stages(version: Dataset) -> None:
