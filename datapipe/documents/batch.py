@@ -30,13 +30,17 @@ DOCUMENTS = pa.schema(
         pa.field("licence", _NAME),
         pa.field("language", pa.string()),
         pa.field("crawled_at", pa.timestamp("s", tz="UTC")),
+        pa.field("media_type", pa.string()),
     ]
 )
-"""Columns of a batch. `text` changes from stage to stage; all others are set by the reader.
+"""Columns of a batch. `text` and `media_type` change from stage to stage; all others are set by the
+reader.
 
 content_hash: BLAKE2b-128 of the text as read. doc_id: BLAKE2b-128 of the hashed tuple (source,
 source_file, source_offset, source_length, content_hash). source_offset and source_length: bytes in
-the uncompressed stream; for Parquet the row group and the row in it.
+the uncompressed stream; for Parquet the row group and the row in it. media_type: "text/html" where
+the text is HTML source (XHTML too), "text/plain" where the input says so; null where it says
+neither.
 """
 
 Column: TypeAlias = pa.Array | Sequence[object] | None
@@ -55,6 +59,7 @@ def batch_from_columns(
     licence: str | None = None,
     language: Column = None,
     crawled_at: Column = None,
+    media_type: Column = None,
 ) -> pa.RecordBatch:
     """Returns a DOCUMENTS batch of one source and file, with hashes and identities worked out."""
     texts = _column(text, pa.large_string(), len(text))
@@ -82,6 +87,7 @@ def batch_from_columns(
         named(licence, rows),
         _column(language, pa.string(), rows),
         _column(crawled_at, pa.timestamp("s", tz="UTC"), rows),
+        _column(media_type, pa.string(), rows),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=DOCUMENTS)
 

@@ -208,7 +208,7 @@ def _encoded_table(task: EncodeTask, kept: pa.Table, num_tokens: npt.NDArray[np.
         "url_hash": url_hashes(kept["url"]),
         "domain": domains(kept["url"]),
     }
-    table = kept.drop_columns(["text", "url", "source"])
+    table = kept.drop_columns(["text", "url", "source", "media_type"])
     for name, column in columns.items():
         table = table.append_column(name, column)
     return table

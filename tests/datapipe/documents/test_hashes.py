@@ -50,10 +50,12 @@ def test_a_batch_has_the_schema_whatever_is_given() -> None:
         url=pa.array(["u", None]),
         licence="MIT",
         crawled_at=pa.array([1, None], pa.timestamp("s", tz="UTC")),
+        media_type=["text/html", None],
     )
     batch.validate(full=True)
     assert batch.schema == DOCUMENTS
     assert batch.column("licence").to_pylist() == ["MIT", "MIT"]
+    assert batch.column("media_type").to_pylist() == ["text/html", None]
     assert batch.column("language").null_count == 2
     empty = batch_from_columns([], source="s", source_file="f", offsets=[], lengths=[])
     assert (empty.num_rows, empty.schema) == (0, DOCUMENTS)

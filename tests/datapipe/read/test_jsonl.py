@@ -41,6 +41,7 @@ def test_a_record_becomes_a_document_with_everything_known_of_it(read: Read) -> 
         "licence": "CC0-1.0",
         "language": "fr",
         "crawled_at": datetime(2024, 5, 17, 8, tzinfo=UTC),
+        "media_type": None,
     }
 
 
