@@ -42,7 +42,7 @@ from datapipe.errors import UsageError
 from datapipe.observe import Progress
 from datapipe.recipe import starter_recipe
 
-__all__ = ["Workers", "register"]
+__all__ = ["Eos", "Inputs", "TokenizerOption", "Workers", "register"]
 
 Inputs = Annotated[
     list[str],

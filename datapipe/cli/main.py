@@ -23,6 +23,7 @@ __all__ = ["application", "main"]
 _HOMES = {
     "demo": "demo",
     "init": "build",
+    "preview": "preview",
     "build": "build",
     "append": "build",
     "show": "inspect",

@@ -7,18 +7,20 @@ stages decide, or of tokens.
 from datapipe.documents.batch import DOCUMENTS, batch_from_columns, named
 from datapipe.documents.dropped import dropped_rows
 from datapipe.documents.hashes import content_hashes, doc_ids
-from datapipe.documents.stages import Stage, StageResult
+from datapipe.documents.stages import Stage, StageResult, Threshold, thresholds_of
 from datapipe.documents.urls import domains, url_hashes
 
 __all__ = [
     "DOCUMENTS",
     "Stage",
     "StageResult",
+    "Threshold",
     "batch_from_columns",
     "content_hashes",
     "doc_ids",
     "domains",
     "dropped_rows",
     "named",
+    "thresholds_of",
     "url_hashes",
 ]

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-__all__ = ["Stage", "StageResult"]
+__all__ = ["Stage", "StageResult", "Threshold", "thresholds_of"]
 
 
 class StageResult(NamedTuple):
@@ -20,6 +20,14 @@ class StageResult(NamedTuple):
     signals: pa.RecordBatch | None = None
     """What was measured of every document that came in, kept or dropped, in their order: `doc_id`
     and a column a signal, named "stage.signal". None: nothing."""
+
+
+class Threshold(NamedTuple):
+    """What a rule compares a signal with."""
+
+    signal: str
+    """Its column in `StageResult.signals`."""
+    value: float
 
 
 class Stage(Protocol):
@@ -39,3 +47,9 @@ class Stage(Protocol):
 
     def apply(self, batch: pa.RecordBatch) -> StageResult:
         """Returns what stays, what leaves and why, and what was measured."""
+
+
+def thresholds_of(stage: Stage) -> Mapping[str, Threshold]:
+    """Returns the thresholds of a stage by rule: its attribute `thresholds`, if it has one."""
+    found: Mapping[str, Threshold] = getattr(stage, "thresholds", {})
+    return found
