@@ -51,6 +51,7 @@ _WORDS = {
 }
 _VALID = {
     "build": ["{file}", "-t", "{tokenizer}", "-o", "{new}", "-j", "1", "-q"],
+    "preview": ["{file}", "-q"],
     "append": ["{dataset}", "{file}", "-j", "1", "-q"],
     "init": ["{new}.yaml"],
     "show": ["{dataset}"],
