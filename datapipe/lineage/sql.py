@@ -39,15 +39,18 @@ T = TypeVar("T")
 _BATCH_ROWS = 10_000
 _PATIENCE_SECONDS = 0.1
 _CLOSED = {
-    "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
 }
-_READING = ("SELECT", "MULTI", "PRAGMA", "CALL")
-"""MULTI: a pivot. No EXPLAIN: with ANALYZE it runs what it explains, and DuckDB lets a copy to its
-own database's name, `:memory:`, through."""
+_NO_FILES = "set enable_external_access = false"
+"""Said after connecting: said with the configuration, DuckDB goes on letting statements at a file
+of its database's name, `:memory:`, in the current folder. What stays open is the folder that the
+statement's own rows are spilled to."""
+_READING = ("SELECT", "MULTI")
+"""MULTI: a pivot. No EXPLAIN, which with ANALYZE runs what it explains, nor CALL and PRAGMA, some
+of which change settings or write; `describe` and `show tables` are SELECT."""
 
 
 class SqlRows:
@@ -135,6 +138,7 @@ def _run(views: _Views, statement: str) -> Iterator[SqlRows]:
         config = {**_CLOSED, "temp_directory": folder}
         connection = views.engine.connect(":memory:", config=config)
         try:
+            connection.execute(_NO_FILES)
             views.make(connection)
             connection.execute("set TimeZone = 'UTC'; set lock_configuration = true")
             relation = _relation(views, connection, statement)

@@ -109,6 +109,18 @@ def secret(tmp_path: Path) -> Iterator[Path]:
         "reset enable_external_access",
         "set lock_configuration = false",
         "pragma enable_external_access = true",
+        "pragma table_info('documents')",
+        "pragma add_parquet_key('key', '0123456789112345')",
+        "call enable_logging(storage = 'file', storage_path = '{folder}/log')",
+        "prepare one as select 1",
+        "execute one",
+        "use memory",
+        "with x as (copy (select 1) to '{folder}/out.csv') select 1",
+        "select * from json_execute_serialized_sql(json_serialize_sql("
+        "'from read_text(''{path}'')'))",
+        "pivot read_csv('{path}') on canary",
+        "summarize '{path}'",
+        "select * from read_text(current_setting('temp_directory') || '/../{path}')",
         "set allowed_directories = ['{folder}']",
         "select * from read_csv('http://127.0.0.1:9/x')",
         "select * from read_csv('s3://bucket/x')",
@@ -140,6 +152,51 @@ def test_a_statement_sees_nothing_but_the_views(
         rows(dataset, statement.format(path=secret, folder=secret.parent))
     assert "\n" not in str(raised.value)
     assert secret_table
+
+
+_READERS = (
+    "read_text read_blob read_csv read_json read_json_objects read_ndjson_objects read_parquet "
+    "parquet_metadata parquet_schema sniff_csv glob"
+)
+
+
+@pytest.mark.parametrize("reader", _READERS.split())
+@pytest.mark.parametrize(
+    "name", [":memory:", "./:memory:", "{here}/:memory:", ":memory:.wal", "file://{here}/:memory:"]
+)
+def test_no_file_is_open_under_the_name_of_the_database(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in (":memory:", ":memory:.wal"):
+        Path(file).write_text("canary\n1\n")
+    with pytest.raises(UsageError, match="disabled by configuration"):
+        rows(dataset, f"select * from {reader}('{name.format(here=tmp_path)}')")
+
+
+@pytest.mark.parametrize("name", [":memory:", ":memory:.wal"])
+def test_no_file_is_written_under_the_name_of_the_database(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError):
+        rows(dataset, f"with x as (copy (select 1) to '{name}' (format csv)) select 1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_the_folder_for_spilled_rows_is_open(dataset: Dataset) -> None:
+    names = ("allowed_paths", "allowed_directories", "temp_directory", "enable_external_access")
+    found = rows(dataset, f"select name, value from duckdb_settings() where name in {names}")
+    settings = {row["name"]: row["value"] for row in found}
+    folder = settings["temp_directory"]
+    assert settings == {
+        "allowed_paths": "[]",
+        "allowed_directories": f"[{folder}/]",
+        "temp_directory": folder,
+        "enable_external_access": "false",
+    }
+    assert Path(folder).name.startswith("datapipe-sql-")
+    assert rows(dataset, "select * from glob(current_setting('temp_directory') || '/*')") == []
 
 
 def test_an_error_names_the_views(dataset: Dataset) -> None:
