@@ -13,11 +13,18 @@ from datapipe.engine.known import KnownInputs
 from datapipe.engine.ledger import Ledger
 from datapipe.engine.sources import SourceInputs
 from datapipe.errors import FailedError
+from datapipe.read import DAMAGE_ERRORS
 
-__all__ = ["DamagedFile", "damage_in", "damaged_files", "refuse_unreadable", "skipped_damage"]
+__all__ = [
+    "DamagedFile",
+    "apart_from_damage",
+    "damage_in",
+    "damaged_files",
+    "refuse_unreadable",
+    "skipped_damage",
+]
 
 _PLAIN_LINES = "jsonl"  # that one ends inside a record is worth a warning: it may be a sample
-_ERRORS = "^(corrupt_|truncated_|trailing_garbage)"
 _SHOWN = 3
 
 
@@ -53,9 +60,17 @@ def damaged_files(inputs: pa.Table, quarantine: pa.Table) -> tuple[DamagedFile, 
     damaged = [row for row in rows if row["format"] != _PLAIN_LINES]
     if not damaged:
         return ()
-    wrong = pc.match_substring_regex(quarantine["error"].cast(pa.string()), _ERRORS)
-    faults = quarantine.filter(wrong)
+    faults = quarantine.filter(_is_damage(quarantine))
     return tuple(_damaged(row, faults) for row in damaged)
+
+
+def apart_from_damage(quarantine: pa.Table) -> pa.Table:
+    """Returns the QUARANTINE rows of records that are wrong by themselves, whole as they are."""
+    return quarantine.filter(pc.invert(_is_damage(quarantine)))
+
+
+def _is_damage(quarantine: pa.Table) -> pa.ChunkedArray:
+    return pc.match_substring_regex(quarantine["error"].cast(pa.string()), DAMAGE_ERRORS.pattern)
 
 
 def _damaged(row: Mapping[str, Any], faults: pa.Table) -> DamagedFile:

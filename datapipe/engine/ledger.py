@@ -13,6 +13,7 @@ from datapipe.engine.scan import count_rules
 from datapipe.engine.sources import SourceInputs
 from datapipe.engine.survivors import Removal
 from datapipe.errors import ConservationError, GuardError
+from datapipe.read import DAMAGE_ERRORS
 from datapipe.recipe import Guards
 
 __all__ = ["GUARD_FROM_DOCUMENTS", "Ledger", "add_up", "check_guards", "check_kept"]
@@ -132,11 +133,13 @@ def check_guards(ledgers: Sequence[Ledger], guards: Guards, *, examples: Iterabl
 
 
 def _check_quarantined(ledgers: Sequence[Ledger], guards: Guards, examples: Iterable[str]) -> None:
-    records = sum(ledger.records for ledger in ledgers)
-    bad = sum(ledger.quarantined.total() for ledger in ledgers)
+    # What damage took is told by file (`damage.py`), whether its records can be counted or not.
+    found = sum((ledger.quarantined for ledger in ledgers), Counter[str]())
+    errors = {name: count for name, count in found.items() if not DAMAGE_ERRORS.match(name)}
+    bad = sum(errors.values())
+    records = sum(ledger.records for ledger in ledgers) - (found.total() - bad)
     if bad < GUARD_FROM_DOCUMENTS or bad <= guards.max_quarantined_fraction * records:
         return
-    errors = sum((ledger.quarantined for ledger in ledgers), Counter[str]())
     listed = ", ".join(f"{error} {count}" for error, count in sorted(errors.items()))
     raise GuardError(
         f"{bad:,} of {records:,} records could not be read ({listed}), more than "

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from datapipe.dataset import Repository, ShardRecord, sha256_hex
 from datapipe.engine import merge
-from datapipe.engine.damage import DamagedFile, damaged_files, refuse_unreadable
+from datapipe.engine.damage import DamagedFile, apart_from_damage, damaged_files, refuse_unreadable
 from datapipe.engine.encode_unit import TokenizerFiles, keep_tokenizer
 from datapipe.engine.known import KnownInputs, known_documents, known_signatures
 from datapipe.engine.ledger import Ledger, add_up, check_guards, check_kept
@@ -133,11 +133,10 @@ class PieceMaker:
         damaged: Sequence[DamagedFile],
     ) -> None:
         guards = self._recipe.guards
-        examples = _examples(quarantine)
-        check_guards(ledgers, guards, examples=examples)
+        check_guards(ledgers, guards, examples=_examples(apart_from_damage(quarantine)))
         refuse_unreadable(damaged, sources, ledgers, allowed=guards.allow_damaged)
         if not guards.allow_damaged:
-            check_kept(ledgers, examples=examples)
+            check_kept(ledgers, examples=_examples(quarantine))
 
     def _encode(
         self, scanned: Sequence[Scanned], removals: Sequence[Removal], stages: StageList

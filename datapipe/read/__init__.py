@@ -5,6 +5,7 @@ cleaning, of tokens, or of who reads which range. The one place that opens input
 """
 
 from datapipe.read.check import check_fields
+from datapipe.read.damage import DAMAGE_ERRORS
 from datapipe.read.formats import KNOWN_FORMATS, Format, detect_format
 from datapipe.read.inputs import InputFile, ensure_distinct, list_inputs
 from datapipe.read.ranges import (
@@ -19,6 +20,7 @@ from datapipe.read.streams import input_sha256
 
 __all__ = [
     "BATCH_BYTES",
+    "DAMAGE_ERRORS",
     "KNOWN_FORMATS",
     "MAX_RECORD_BYTES",
     "FileRange",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-__all__ = ["HEAD_LIMIT_BYTES", "RAW_LIMIT_BYTES", "Fault", "StreamDamage"]
+__all__ = ["DAMAGE_ERRORS", "HEAD_LIMIT_BYTES", "RAW_LIMIT_BYTES", "Fault", "StreamDamage"]
+
+DAMAGE_ERRORS = re.compile(r"^(corrupt_|truncated_|trailing_garbage)")
+"""Errors of a file rather than of a record: what it is about was lost with its surroundings."""
 
 RAW_LIMIT_BYTES = 1 << 20
 """Raw bytes kept of a quarantined record; of a longer one the beginning is kept."""

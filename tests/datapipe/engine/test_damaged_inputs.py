@@ -19,7 +19,7 @@ import zstandard
 import datapipe
 from datapipe.cli.main import main
 from datapipe.dataset import Dataset, open_dataset
-from datapipe.errors import FailedError, GuardError
+from datapipe.errors import FailedError
 
 TEXTS = [f"{number} lorem ipsum dolor" for number in range(5_000)]
 LINES = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS).encode()
@@ -108,10 +108,28 @@ def test_rows_of_lost_row_groups_are_counted_and_said(command: Command) -> None:
     assert command.dataset.quarantine().num_rows == 1_000
 
 
-def test_the_guard_sees_every_lost_row(command: Command) -> None:
-    done = command.build(command.write("p.parquet", parquet()))
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("p.parquet", parquet()), ("a.jsonl.gz", CUT_GZIP), ("a.jsonl.zst", CUT_ZSTD)],
+    ids=["parquet", "gzip", "zstd"],
+)
+def test_damage_ends_alike_in_every_format(command: Command, name: str, data: bytes) -> None:
+    path = command.write(name, data)
+    done = command.build(path, "--max-quarantined", "0")
+    assert (done.code, done.err.count("\n")) == (3, 1)
+    assert f"{name} is damaged" in done.err
+    assert command.build(path, "--max-quarantined", "0", "--allow-damaged").code == 0
+
+
+def test_the_guard_counts_records_apart_from_damage(command: Command) -> None:
+    texts = [None if number % 100 == 0 else text for number, text in enumerate(TEXTS)]
+    out = io.BytesIO()
+    pq.write_table(pa.table({"text": texts}), out, row_group_size=500)
+    paths = [command.write("p.parquet", parquet()), command.write("q.parquet", out.getvalue())]
+    done = command.build(*paths, "--max-quarantined", "0.005")
     assert done.code == 1
-    assert "1,000 of 5,000 records could not be read (corrupt_parquet 1000)" in done.err
+    assert "50 of 9,000 records could not be read (text_missing 50)" in done.err
+    assert command.build(*paths, "--max-quarantined", "0.006").code == 3
 
 
 @pytest.mark.parametrize(
@@ -222,7 +240,7 @@ def test_the_function_raises_where_nothing_is_left(tmp_path: Path, tokenizer_pat
     with pytest.raises(FailedError, match="nothing of it can be used"):
         datapipe.build(tmp_path / "a.parquet", out=tmp_path / "ds", tokenizer=tokenizer_path)
     (tmp_path / "a.parquet").write_bytes(parquet())
-    with pytest.raises(GuardError, match="1,000 of 5,000 records"):
+    with pytest.warns(UserWarning, match="1,000 rows of row groups 4, 5"):
         datapipe.build(tmp_path, out=tmp_path.parent / "ds", tokenizer=tokenizer_path, workers=1)
 
 
