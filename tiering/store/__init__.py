@@ -4,15 +4,15 @@ Owns durable writes, compare-and-swap, ranged reads, retries and credentials; kn
 the bytes mean.
 """
 
+from tiering.printable import has_secret, printable_text, printable_url, printable_urls
 from tiering.store.local import LocalFiles
 from tiering.store.local_store import LocalStore
 from tiering.store.options import Transfer
 from tiering.store.paths import check_path
-from tiering.store.printable import printable_text, printable_url
 from tiering.store.protocol import BlockingStore, Mode, ObjectInfo, Store, View
 from tiering.store.remote import RemoteFiles, RemoteStore
 from tiering.store.remote_view import RemoteView
-from tiering.store.urls import meant_url, open_store
+from tiering.store.urls import is_url, looks_like_url, meant_url, open_store
 from tiering.store.view import LocalView, ViewFile
 
 __all__ = [
@@ -30,8 +30,12 @@ __all__ = [
     "View",
     "ViewFile",
     "check_path",
+    "has_secret",
+    "is_url",
+    "looks_like_url",
     "meant_url",
     "open_store",
     "printable_text",
     "printable_url",
+    "printable_urls",
 ]

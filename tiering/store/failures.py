@@ -73,6 +73,8 @@ class Failure:
     kind: FailureKind
     reason: str
     """A few words, printable: "503 SlowDown"."""
+    detail: str = ""
+    """All that the client's library said, printable; empty: its words hold no address."""
 
 
 class BeyondEndError(StoreError):

@@ -19,10 +19,10 @@ from typing import Any
 
 from tiering.checksums import Buffer
 from tiering.errors import StoreError, StoreURLError
+from tiering.printable import printable_reason, printable_url
 from tiering.store.client import Body
 from tiering.store.failures import Failure, FailureKind, kind_of_answer
 from tiering.store.options import Transfer
-from tiering.store.printable import printable_text, printable_url
 from tiering.store.protocol import Mode, ObjectInfo
 
 __all__ = ["FsspecClient", "is_known", "open_fsspec"]
@@ -36,6 +36,8 @@ _DIGESTS = ("ETag", "etag", "md5")
 _CHANGES = ("created", "mtime", "LastModified", "modified")
 _TIMES = ("LastModified", "mtime", "modified", "created")
 _S3 = ("s3", "s3a")
+_UNOPENED = (ImportError, ValueError, TypeError, OSError, AttributeError, LookupError)
+"""What file systems were seen to raise about an address that they can't take apart."""
 
 
 class _ChangedError(Exception):
@@ -61,12 +63,12 @@ def open_fsspec(address: str, options: Mapping[str, Any], *, transfer: Transfer)
     try:
         core = importlib.import_module("fsspec.core")
         files, root = core.url_to_fs(address, **keywords)
-    except (ImportError, ValueError, TypeError, OSError) as error:
-        problem = printable_text(str(error))
+    except _UNOPENED as error:
+        problem = printable_reason(str(error), url=address)
     else:
         return FsspecClient(
             files, root.rstrip("/"), transfer=transfer, single_writer=single_writer,
-            url=printable_url(address),
+            address=address,
         )  # fmt: skip
     raise StoreURLError(
         f"the store {printable_url(address)} can't be opened: {problem}; nothing was read or "
@@ -85,13 +87,14 @@ class FsspecClient:
     """Requests to one file system of fsspec, each in a thread; belongs to one process."""
 
     def __init__(
-        self, files: Any, root: str, *, transfer: Transfer, single_writer: bool, url: str
+        self, files: Any, root: str, *, transfer: Transfer, single_writer: bool, address: str
     ) -> None:
         self._files = files
         self._root = root
         self._transfer = transfer
         self._single_writer = single_writer
-        self._url = url
+        self._address = address
+        self._url = printable_url(address)
         self._lock = threading.Lock()
         protocols = {files.protocol} if isinstance(files.protocol, str) else {*files.protocol}
         self._is_s3 = not protocols.isdisjoint(_S3)
@@ -150,17 +153,18 @@ class FsspecClient:
 
     def explain(self, error: Exception) -> Failure:
         """See `Client.explain`."""
-        reason = printable_text(f"{type(error).__name__}: {error}".split("\n", 1)[0])[:300]
+        detail = printable_reason(f"{type(error).__name__}: {error}", url=self._address)
+        reason = detail.split("\n", 1)[0][:300]
         status, code = _answer(error)
         if status and not isinstance(error, _ChangedError | FileExistsError):
-            return Failure(kind_of_answer(status, code), f"{status} {code}")
+            return Failure(kind_of_answer(status, code), f"{status} {code}", detail)
         for types, kind in _KINDS:
             if isinstance(error, types):
-                return Failure(kind, reason)
+                return Failure(kind, reason, detail)
         for word, kind in _WORDS.items():
             if word in str(error):
-                return Failure(kind, reason)
-        return Failure(FailureKind.OTHER, reason)
+                return Failure(kind, reason, detail)
+        return Failure(FailureKind.OTHER, reason, detail)
 
     # -- in threads
 

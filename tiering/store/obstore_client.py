@@ -10,11 +10,11 @@ from typing import Any
 
 from tiering.checksums import Buffer
 from tiering.errors import StoreError
+from tiering.printable import printable_text
 from tiering.store.client import Body
 from tiering.store.failures import Failure, FailureKind, kind_of_answer
 from tiering.store.obstore_library import exceptions, library
 from tiering.store.options import Transfer
-from tiering.store.printable import printable_text
 from tiering.store.protocol import Mode, ObjectInfo
 
 __all__ = ["ObstoreClient", "client_options", "retry_config"]

@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tiering.errors import StoreError, StoreURLError
+from tiering.printable import printable_text, printable_url
 from tiering.store.obstore_client import ObstoreClient, client_options, retry_config
 from tiering.store.obstore_library import exceptions, stores
 from tiering.store.options import Transfer
-from tiering.store.printable import printable_text, printable_url
 from tiering.store.s3_settings import s3_settings
 
 __all__ = ["open_cloud", "open_memory"]

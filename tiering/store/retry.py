@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from tiering.errors import StoreError
+from tiering.printable import printable_text
 from tiering.store.client import Client, ShortBodyError
 from tiering.store.failures import Failure, FailureKind, to_error
 from tiering.store.options import Transfer
-from tiering.store.printable import printable_text
 from tiering.store.throttle import ConcurrencyLimit
 
-__all__ = ["Attempts", "cause_of"]
+__all__ = ["Attempts"]
 
 T = TypeVar("T")
 
@@ -71,7 +71,8 @@ class Attempts:
             except StoreError:
                 raise
             except Exception as error:
-                failure, cause = self._explain(error), cause_of(error)
+                failure = self._explain(error)
+                cause = _cause_of(error, failure)
             else:
                 self._limit.succeeded()
                 return result
@@ -141,7 +142,7 @@ def _may_be_ours(failure: Failure) -> bool:
     return failure.kind in (FailureKind.EXISTS, FailureKind.CHANGED) or failure.kind.is_transient
 
 
-def cause_of(error: Exception) -> Exception:
+def _cause_of(error: Exception, failure: Failure) -> Exception:
     """Returns an error that says what `error` says, without what mustn't be printed."""
     text = str(error).split("\n\nDebug source:")[0]
-    return RuntimeError(f"{type(error).__name__}: {printable_text(text)}")
+    return RuntimeError(failure.detail or f"{type(error).__name__}: {printable_text(text)}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tiering.errors import AccessDeniedError, StoreError, StoreURLError
-from tiering.store.printable import printable_text
+from tiering.printable import printable_text
 
 __all__ = ["CredentialProvider", "s3_settings"]
 

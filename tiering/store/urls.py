@@ -9,19 +9,21 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tiering.errors import StoreURLError
+from tiering.printable import printable_url
 from tiering.store.client import Client
 from tiering.store.fsspec_client import is_known, open_fsspec
 from tiering.store.local_store import LocalStore
 from tiering.store.obstore_open import open_cloud, open_memory
 from tiering.store.options import Transfer
-from tiering.store.printable import printable_url
 from tiering.store.protocol import Store
 from tiering.store.remote import Opener, RemoteStore
 
-__all__ = ["meant_url", "open_store"]
+__all__ = ["is_url", "looks_like_url", "meant_url", "open_store"]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_LIKE_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?!//)(/?)(.*)", re.DOTALL)
+_SCHEME = re.compile(r"([^/]*?)://")
+_LIKE_URL = re.compile(r"([A-Za-z][\w+.-]+):(?!//)(/?)(.*)", re.DOTALL)
+_CHAINED = re.compile(r"([A-Za-z][\w+.-]*)::(.*)", re.DOTALL)
+_CACHES = frozenset({"blockcache", "cached", "filecache", "simplecache"})
 _SUPPORTED = (
     "a local path, file:///path, s3://bucket/prefix, gs://bucket/prefix, az://container/prefix, "
     "memory://name, or a URL that fsspec knows"
@@ -39,6 +41,22 @@ _MISTAKABLE = frozenset({*_BACKENDS, "file", "http", "https"})
 """A path that begins with such a word and a colon is a URL with a slip, not a folder."""
 
 
+def is_url(place: str) -> bool:
+    """Tells whether a place is a URL, of whatever scheme, chained (`a::b://c`) or not.
+
+    Anything else is a path on this machine; so is what begins with `./` or `/`.
+    """
+    return _SCHEME.match(place) is not None or _is_chained(place)
+
+
+def _is_chained(place: str) -> bool:
+    """Tells whether a place is one of fsspec's URLs of several links; `web::2.jsonl` isn't."""
+    if place.partition(":")[0] in _CACHES and ":/" in place:
+        return True
+    found = _CHAINED.match(place)
+    return found is not None and (":/" in found[2] or found[1] in _CACHES)
+
+
 def meant_url(path: str) -> str | None:
     """Returns the URL that was probably meant by a path such as `s3:/x`, fit to be printed.
 
@@ -51,6 +69,11 @@ def meant_url(path: str) -> str | None:
     if scheme == "file":
         return f"file:///{rest}" if found[2] else rest or "a path"
     return printable_url(f"{scheme}://{rest}")
+
+
+def looks_like_url(place: str) -> bool:
+    """Tells whether a place is a URL, or what a slip or `pathlib` leaves of one."""
+    return is_url(place) or meant_url(place) is not None
 
 
 def open_store(
@@ -71,13 +94,19 @@ def open_store(
 
     Raises:
         StoreURLError: a scheme that this installation doesn't know, no path, a path that can only
-            be meant as a URL (`s3:/x`), or credentials in the URL of an object store.
+            be meant as a URL (`s3:/x`), a chained URL, or credentials in the URL of an object
+            store.
     """
+    if _is_chained(url):
+        raise StoreURLError(
+            f"a chained URL ({url.partition(':')[0]}::...) is the URL of no store; nothing was "
+            f"opened; give the last link alone: {_SUPPORTED}"
+        )
     scheme = _SCHEME.match(url)
     name = scheme[1].lower() if scheme else ""
     if backend not in (None, "fsspec"):
         raise StoreURLError(f"there is no backend {backend!r}; give 'fsspec', or none")
-    if name in ("", "file") and backend is None:
+    if (scheme is None or name == "file") and backend is None:
         return _local(url, name, options)
     if backend is None and name in _BACKENDS:
         _check_cloud(url, name)
@@ -106,14 +135,17 @@ def _remote(
 
 def _check_cloud(url: str, scheme: str) -> None:
     parts = urlsplit(url)
-    if "@" in parts.netloc or parts.query or parts.fragment:
+    has_colon = ":" in parts.netloc and scheme != "memory"
+    if "@" in parts.netloc or has_colon or parts.query or parts.fragment:
         raise StoreURLError(
-            f"a {scheme}:// URL has user info, a query or a fragment; nothing was opened; give "
-            f"{scheme}://BUCKET/PREFIX, and options and credentials by environment, profile or "
-            "argument"
+            f"a {scheme}:// URL has user info, a port, a query or a fragment; nothing was opened; "
+            f"give {scheme}://BUCKET/PREFIX, and options and credentials by environment, profile "
+            "or argument"
         )
     if not parts.netloc and scheme != "memory":
-        raise StoreURLError(f"{url!r} names no bucket; give {scheme}://BUCKET/PREFIX")
+        raise StoreURLError(
+            f"{printable_url(url)!r} names no bucket; give {scheme}://BUCKET/PREFIX"
+        )
     if importlib.util.find_spec("obstore") is None:
         raise StoreURLError(
             f"{scheme}:// needs the package obstore, which isn't installed; nothing was opened; "
@@ -126,7 +158,7 @@ def _local(url: str, scheme: str, options: dict[str, Any]) -> LocalStore:
     if not scheme:
         _check_slip(url)
     if not path or "\0" in path:
-        raise StoreURLError(f"{url!r} names no folder; give {_SUPPORTED}")
+        raise StoreURLError(f"{printable_url(url)!r} names no folder; give {_SUPPORTED}")
     if options:
         raise StoreURLError(f"a local folder takes no options, but {', '.join(options)} was given")
     return LocalStore(path)

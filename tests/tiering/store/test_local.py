@@ -24,7 +24,7 @@ from tiering.errors import (
     StoreError,
     StoreURLError,
 )
-from tiering.store import LocalFiles, LocalStore, Mode, Store, open_store
+from tiering.store import LocalFiles, LocalStore, Mode, Store, is_url, open_store
 from tiering.testing import StoreConformance
 
 
@@ -111,8 +111,19 @@ def test_relative_paths_are_resolved_at_once(
     ("url", "match"),
     [
         ("s3://secret@bucket/x", "s3:// URL has user info"),
-        ("s3://bucket/x?secret", "s3:// URL has user info, a query"),
+        ("s3://bucket/x?secret", "s3:// URL has user info, a port, a query"),
+        ("s3://key:secret@bucket/x", "s3:// URL has user info"),
+        ("s3://key:a/secret@bucket/x", "s3:// URL has user info, a port"),
         ("s3://", "names no bucket"),
+        ("s3:///secret?secret", "s3:// URL has"),
+        ("simplecache::s3://key:secret@bucket/x", r"chained URL \(simplecache::...\) is.*alone: a"),
+        ("filecache::/data", "chained URL"),
+        ("simplecache://key:secret@x", "chained URL"),
+        ("my.own::file:///secret/x", "chained URL"),
+        ("foo://key:secret@x/y", "start with foo://"),
+        ("my_scheme://secret", "start with my_scheme://"),
+        ("a b://secret", "start with a b://"),
+        ("://secret", "start with ://"),
         ("nothing://bucket", "start with nothing://.*give a local path, file:///path, s3://"),
         ("file://host/x", "host, query or fragment"),
         ("file:///x?y", "host, query or fragment"),
@@ -125,6 +136,15 @@ def test_other_urls_are_refused(url: str, match: str) -> None:
     with pytest.raises(StoreURLError, match=match) as caught:
         open_store(url)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["web::2", "a:b", "./foo:", "web:v2", "x/a:", "./simplecache::x"])
+def test_paths_with_colons_are_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert not is_url(name)
+    assert open_store(name).url == str(tmp_path / name)
 
 
 def test_opening_creates_nothing(tmp_path: Path) -> None:
