@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from datapipe.errors import UsageError
-from tiering.store import meant_url
+from tiering.store import has_secret, looks_like_url, printable_urls
 
 __all__ = [
     "AcceptRollback",
@@ -27,8 +27,10 @@ __all__ = [
     "count",
     "file_name",
     "is_local",
+    "local_folder",
     "place",
     "places",
+    "recorded_text",
     "share",
     "user_or",
 ]
@@ -93,17 +95,40 @@ def file_name(given: Path | None) -> Path | None:
     if not str(given).strip():
         raise UsageError(f"{str(given)!r} names no file; nothing was done; give a path")
     if not is_local(str(given)):
-        scheme = str(given).partition(":")[0]
+        raise UsageError(_not_local(str(given), "file"))
+    return given
+
+
+def recorded_text(given: str | None) -> str | None:
+    """Returns what is to be recorded. Raises: UsageError: it has a URL with a password or token."""
+    if given is not None and has_secret(given):
         raise UsageError(
-            f"what begins with {scheme}: is no file of this machine; nothing was done; give a path "
-            "(./ before it makes one of such a name)"
+            f"{printable_urls(given)!r} was given with a password or token in its URL, and would "
+            "be recorded; nothing was done; leave that part out"
         )
     return given
 
 
+def local_folder(given: str | None) -> str | None:
+    """Returns the path of a folder on this machine. Raises: UsageError: it is blank, or a URL."""
+    if given is not None and not given.strip():
+        raise UsageError(f"{given!r} names no folder; nothing was done; give a path")
+    if given is not None and not is_local(given):
+        raise UsageError(_not_local(given, "folder"))
+    return given
+
+
+def _not_local(given: str, what: str) -> str:
+    # No more of a URL is repeated: it may hold credentials.
+    return (
+        f"what begins with {given.partition(':')[0]}: is no {what} of this machine; nothing was "
+        "done; give a path (./ before it makes one of such a name)"
+    )
+
+
 def is_local(path: str) -> bool:
     """Returns whether a path is no URL, nor what `Path` or a slip leaves of one."""
-    return "://" not in path and meant_url(path) is None
+    return not looks_like_url(path)
 
 
 DatasetArgument = Annotated[
@@ -137,9 +162,16 @@ Runs = Annotated[
 ]
 Author = Annotated[
     str | None,
-    typer.Option("--author", help="Who; stands in the log.", show_default="the user's name"),
+    typer.Option(
+        "--author",
+        help="Who; stands in the log.",
+        show_default="the user's name",
+        callback=recorded_text,
+    ),
 ]
-Reason = Annotated[str, typer.Option("--reason", "-m", help="Why; stands in the log.")]
+Reason = Annotated[
+    str, typer.Option("--reason", "-m", help="Why; stands in the log.", callback=recorded_text)
+]
 AcceptRollback = Annotated[
     bool,
     typer.Option(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, place
+from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, local_folder
 from datapipe.cli.build import Workers
 from datapipe.cli.output import Output
 from datapipe.cli.progress import progress
@@ -16,6 +16,12 @@ from datapipe.engine.rebuild import RebuildOptions, RebuildReport, Verdict, rebu
 from datapipe.errors import FailedError
 
 __all__ = ["register"]
+
+
+_FAILED = {
+    Verdict.DIFFERENT: "doesn't come out as recorded",
+    Verdict.NOT_REBUILT: "can't be rebuilt",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -32,7 +38,7 @@ def rebuild(
             metavar="ROOT",
             help="Folder that holds the inputs now; nothing outside it is read.",
             show_default="where they were",
-            callback=place,
+            callback=local_folder,
         ),
     ] = None,
     last_step: Annotated[
@@ -47,7 +53,7 @@ def rebuild(
             "--work",
             help="Local folder for the rebuilt copy, which is removed at the end.",
             show_default="the system's for temporary files",
-            callback=place,
+            callback=local_folder,
         ),
     ] = None,
     workers: Workers = None,
@@ -65,11 +71,12 @@ def rebuild(
         )
         report = rebuild_dataset(opened, options=options)
     Output(as_json=as_json).result(report.to_json(), lambda console: _draw(console, report))
-    if report.verdict is Verdict.DIFFERENT:
+    said = _FAILED.get(report.verdict)
+    if said is not None:
         step = report.steps[-1]
         raise FailedError(
-            f"version {step.version} of {report.dataset} doesn't come out as recorded: "
-            f"{step.reason}. The dataset itself was left as it is"
+            f"version {step.version} of {report.dataset} {said}: {step.reason}. The dataset itself "
+            "was left as it is"
         )
 
 

@@ -17,6 +17,7 @@ from datapipe.dataset.manifest import ConservationRow, Manifest, SourceSummary
 from datapipe.dataset.reader import Dataset, ShardTable
 from datapipe.dataset.repository import Repository, log_entries, open_dataset, rollback_check
 from datapipe.dataset.retired import retire_versions
+from datapipe.dataset.seen import SeenVersions
 from datapipe.dataset.shards import ShardRecord, token_dtype
 from datapipe.dataset.signing import (
     Signed,
@@ -45,6 +46,7 @@ __all__ = [
     "Manifest",
     "Repaired",
     "Repository",
+    "SeenVersions",
     "ShardRecord",
     "ShardTable",
     "Signed",

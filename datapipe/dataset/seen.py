@@ -96,6 +96,16 @@ class SeenVersions:
         if known is None or accept or (latest.version > known.version and opened is None):
             self._remember(key, latest, replace=accept)
 
+    def forget(self, url: str) -> None:
+        """Forgets the datasets that were at a place which is given up."""
+        if self._path is None or not self._path.exists():
+            return
+        with contextlib.suppress(OSError), _locked(self._path.with_name("seen.lock")):
+            known = self._read()
+            kept = {key: seen for key, seen in known.items() if key.partition(" ")[2] != url}
+            if len(kept) < len(known):
+                _write(self._path, kept)
+
     def _remember(self, key: str, latest: LogEntry, *, replace: bool) -> None:
         """Notes a version unless a higher one was noted meanwhile."""
         now = _Seen(version=latest.version, entry_sha256=latest.entry_sha256)

@@ -11,6 +11,7 @@ from datapipe.dataset.layout import WORK_PREFIX
 from datapipe.engine.request import check_text
 from datapipe.errors import TokenizerMismatchError, UsageError
 from datapipe_tokenizers import Tokenizer
+from tiering.store import is_url
 
 __all__ = ["Output", "find_output"]
 
@@ -49,7 +50,7 @@ def find_output(out: str, tokenizer: Tokenizer, *, append: bool, is_whole: bool 
     """
     check_text(out, "out")
     repository = Repository(out)
-    if "://" not in out and _is_file(out):
+    if not is_url(out) and _is_file(out):
         raise UsageError(
             f"{out} is a file, and a dataset is a folder; nothing was written. Give --out a new or "
             "empty folder"
@@ -60,7 +61,7 @@ def find_output(out: str, tokenizer: Tokenizer, *, append: bool, is_whole: bool 
     if is_whole:
         repository.check_numbers()
     unreadable = None if append else repository.unreadable()
-    check = rollback_check(repository)
+    check = rollback_check(repository) if is_whole else None  # a rebuild's won't be seen again
     parent = repository.before(unreadable) if unreadable else repository.latest(check=check)
     if parent is not None:
         _check_tokenizer(parent, tokenizer)

@@ -20,13 +20,14 @@ from datapipe.cli.arguments import AsJson, file_name
 from datapipe.cli.demo.material import Material, make_material
 from datapipe.cli.output import Output, stderr_console, table
 from datapipe.cli.progress import progress
-from datapipe.dataset import Dataset, open_dataset, verify_dataset
+from datapipe.dataset import Dataset, SeenVersions, open_dataset, verify_dataset
 from datapipe.engine import BuildOptions, Request, append_dataset, build_dataset, train_tokenizer
 from datapipe.errors import FailedError, MissingExtraError, UsageError
 from datapipe.lineage import documents_of_step, steps_of_document
 
 __all__ = ["register"]
 
+_DATASET = "dataset"
 _STEP = 12
 _RUN = "demo"
 _VOCAB_SIZE = 4_096
@@ -80,11 +81,12 @@ def demo(
 @contextmanager
 def _folder(out: Path | None) -> Iterator[Path]:
     if out is None:
-        folder = Path(tempfile.mkdtemp(prefix="datapipe-demo-"))
+        folder = Path(tempfile.mkdtemp(prefix="datapipe-demo-")).resolve()
         try:
-            yield folder.resolve()
+            yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            SeenVersions.of_user().forget(str(folder / _DATASET))
         return
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} exists and isn't empty; name a new folder, or remove it")
@@ -100,7 +102,7 @@ class _Story:
         self._quiet = quiet
         self._console = stderr_console()
         self._started = time.monotonic()
-        self._dataset = folder / "dataset"  # absolute: a recipe's paths are relative to it
+        self._dataset = folder / _DATASET  # absolute: a recipe's paths are relative to it
         self._tokenizer = folder / "tokenizer.json"
 
     def run(self) -> dict[str, Any]:

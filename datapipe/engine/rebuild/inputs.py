@@ -15,12 +15,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from datapipe.dataset import Dataset
+from datapipe.dataset.local import local_path
 from datapipe.engine.sources import SourceInputs
 from datapipe.errors import InputError, RecipeError
 from datapipe.read import detect_format, list_inputs
 from datapipe.recipe import Input, Recipe
 
-__all__ = ["RecordedFile", "find_files", "fits", "group_files", "recorded_files"]
+__all__ = ["RecordedFile", "check_sources", "find_files", "fits", "group_files", "recorded_files"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +79,7 @@ def find_files(
     for entry in roots:
         folders.setdefault(str(entry["source"]), []).append(_without_anchor(entry["root"]))
     common = _common(root for found in folders.values() for root in found)
-    limit = None if inputs is None else _absolute(inputs)
+    limit = None if inputs is None else _absolute(local_path(inputs, "--inputs"))
     attempts = []
     for base in _bases(common, limit):
         places = {source: _moved(roots, common, base) for source, roots in folders.items()}
@@ -94,7 +95,7 @@ def find_files(
     )
 
 
-def _absolute(folder: str) -> Path:
+def _absolute(folder: Path) -> Path:
     # Links are kept, and a `~` that is nobody's home is a name like any other.
     return Path(os.path.abspath(os.path.expanduser(folder)))  # noqa: PTH100, PTH111
 
@@ -184,13 +185,19 @@ def group_files(
     return [_inputs(entry, owners[number]) for number, entry in enumerate(recipe.inputs)]
 
 
+def check_sources(recorded: Sequence[Mapping[str, Any]], files: Sequence[RecordedFile]) -> None:
+    """Raises: RecipeError: a file was read for a source that no input entry is for."""
+    names = {entry["source"] for entry in recorded}
+    for file in files:
+        if file.source not in names:
+            raise RecipeError(
+                f"{file.relative} was read for {file.source}, a source that the recipe doesn't "
+                "have; nothing was rebuilt; run `datapipe verify` to see what is damaged"
+            )
+
+
 def _owner(recorded: Sequence[Mapping[str, Any]], file: RecordedFile) -> int:
     mine = [number for number, entry in enumerate(recorded) if entry["source"] == file.source]
-    if not mine:
-        raise RecipeError(
-            f"{file.relative} was read for {file.source}, a source that the recipe doesn't have; "
-            "nothing was rebuilt; run `datapipe verify` to see what is damaged"
-        )
     return max(mine, key=lambda number: _likeness(recorded[number]["paths"], file))
 
 

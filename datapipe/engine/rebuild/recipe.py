@@ -25,7 +25,7 @@ _PLACEHOLDER = "recorded"  # files are given to the build one by one, so no path
 
 
 def recorded_recipe(version: Dataset) -> Recipe:
-    """Returns the recipe of a version, without its paths.
+    """Returns the recipe of a version, without its paths; damage of its inputs is accepted.
 
     Raises:
         RecipeError: it names a stage that isn't known here, or can't be understood.
@@ -49,7 +49,9 @@ def recorded_recipe(version: Dataset) -> Recipe:
             f"{', '.join(recipe.data_files)}, of which a dataset keeps the digests alone; nothing "
             "was rebuilt; build again with the recipe itself, and compare with `datapipe diff`"
         )
-    return recipe
+    # What was accepted then isn't recorded, and isn't asked again.
+    guards = recipe.guards.model_copy(update={"allow_damaged": True})
+    return recipe.model_copy(update={"guards": guards})
 
 
 def _refuse_unknown_stages(version: Dataset) -> None:

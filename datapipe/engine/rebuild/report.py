@@ -18,6 +18,8 @@ class Verdict(Enum):
     LOGICALLY_IDENTICAL = "logically identical"
     """Every token and every row is the same; bytes of tables or the environment aren't."""
     DIFFERENT = "different"
+    NOT_REBUILT = "not rebuilt"
+    """This program can't carry out the recorded recipe, so there is nothing to compare."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +27,7 @@ class Difference:
     """The first thing that isn't as it was."""
 
     cause: str
-    """ "input", "library" or "code"."""
+    """ "input", "library", "code" or "recipe"."""
     what: str
     """One sentence."""
     where: dict[str, Any] = field(default_factory=dict)
@@ -42,7 +44,7 @@ class Step:
     manifest: str
     """As recorded, hex."""
     rebuilt: str | None
-    """The rebuilt one's; None: nothing was built, because an input changed."""
+    """The rebuilt one's; None: nothing was built."""
     num_inputs: int
     bytes_in: int
     environment: dict[str, tuple[str | None, str | None]]
@@ -96,12 +98,13 @@ _CAUSES = {
     "input": "an input changed",
     "library": "a library changed",
     "code": "the code changed",
+    "recipe": "the recorded recipe can't be carried out by this program",
 }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RebuildReport:
-    """The steps that were done again, oldest first; they end with the first that is different."""
+    """The steps that were done again, oldest first, up to the first one with a difference."""
 
     dataset: str
     version: int

@@ -16,6 +16,7 @@ from typing import Any
 
 from datapipe.dataset import Dataset, Repository, layout
 from datapipe.dataset.index.complete import MOST_FILES
+from datapipe.dataset.local import local_path
 from datapipe.dataset.log import read_entry
 from datapipe.dataset.objects import read_object, writing
 from datapipe.engine.building import run_build
@@ -23,14 +24,20 @@ from datapipe.engine.executors import LocalExecutor
 from datapipe.engine.executors.local import available_cores
 from datapipe.engine.options import BuildOptions, Recorded
 from datapipe.engine.rebuild.compare import changed_environment, compare, other_bytes
-from datapipe.engine.rebuild.inputs import RecordedFile, find_files, group_files, recorded_files
+from datapipe.engine.rebuild.inputs import (
+    RecordedFile,
+    check_sources,
+    find_files,
+    group_files,
+    recorded_files,
+)
 from datapipe.engine.rebuild.recipe import recorded_recipe
 from datapipe.engine.rebuild.report import Difference, RebuildReport, Step, Verdict
 from datapipe.engine.sources import SourceInputs, hash_files
-from datapipe.errors import FailedError, UsageError
+from datapipe.errors import GuardError, RecipeError, UsageError
 from datapipe.observe import NO_PROGRESS, Progress
 from datapipe.recipe import Recipe
-from datapipe_tokenizers import load_files
+from datapipe_tokenizers import TokenizerError, load_files
 
 __all__ = ["RebuildOptions", "rebuild_dataset"]
 
@@ -53,7 +60,7 @@ class RebuildOptions:
 def rebuild_dataset(version: Dataset, *, options: RebuildOptions) -> RebuildReport:
     """Runs the recorded recipe on the recorded inputs, and compares what comes out.
 
-    Steps are done oldest first, and none behind the first that comes out different.
+    Steps are done oldest first, and none behind the first that comes out different or not at all.
 
     Args:
         version: what to do again; it is only read.
@@ -61,19 +68,17 @@ def rebuild_dataset(version: Dataset, *, options: RebuildOptions) -> RebuildRepo
 
     Raises:
         UsageError: `work` isn't a folder.
-        RecipeError: a recipe names a stage that isn't known here.
         InputError: inputs aren't there.
         DamagedError: what a step stood on is damaged.
-        GuardError: a guard of the recipe stops the build, which it didn't then.
         SpaceError: there is no space for the throw-away dataset.
     """
     started = time.monotonic()
-    if options.work is not None and not Path(options.work).is_dir():
+    if options.work is not None and not local_path(options.work, "--work").is_dir():
         raise UsageError(f"--work {options.work} isn't a local folder; nothing was rebuilt")
     steps: list[Step] = []
     for step in _steps(version)[-1:] if options.last_step else _steps(version):
         steps.append(_do_again(step, options))
-        if steps[-1].verdict is Verdict.DIFFERENT:
+        if steps[-1].difference is not None:
             break
     return RebuildReport(
         dataset=version.url,
@@ -92,31 +97,54 @@ def _steps(version: Dataset) -> list[Dataset]:
 
 
 def _do_again(version: Dataset, options: RebuildOptions) -> Step:
-    recipe = recorded_recipe(version)
     parent = version.repository.open(version.version - 1) if version.version > 1 else None
     entry, _ = read_entry(version.repository.store, version.version)
-    files = find_files(
-        recorded_files(version, parent), roots=entry.input_roots, inputs=options.inputs
-    )
-    sources = group_files(version.manifest.recipe["inputs"], recipe, files)
-    digests = _hash(sources, options)
+    recorded = recorded_files(version, parent)
     step = Step(
         version=version.version,
         operation=version.manifest.operation,
         verdict=Verdict.DIFFERENT,
         manifest=version.manifest_sha256,
         rebuilt=None,
-        num_inputs=len(files),
-        bytes_in=sum(file.size_bytes for file in files),
+        num_inputs=len(recorded),
+        bytes_in=sum(file.size_bytes for file in recorded),
         environment={},
     )
+    try:
+        recipe = recorded_recipe(version)
+        check_sources(version.manifest.recipe["inputs"], recorded)
+    except RecipeError as error:
+        return replace(step, verdict=Verdict.NOT_REBUILT, difference=_refused(error))
+    files = find_files(recorded, roots=entry.input_roots, inputs=options.inputs)
+    sources = group_files(version.manifest.recipe["inputs"], recipe, files)
+    digests = _hash(sources, options)
     changed = _changed_input(files, digests)
     if changed is not None:
         return replace(step, difference=changed)
-    recorded = Recorded(recipe=version.manifest.recipe, sources=sources, digests=digests)
+    material = Recorded(recipe=version.manifest.recipe, sources=sources, digests=digests)
     with tempfile.TemporaryDirectory(prefix="datapipe-rebuild-", dir=options.work) as folder:
-        rebuilt = _build(version, parent, recipe, recorded, Path(folder), options)
+        try:
+            rebuilt = _build(version, parent, recipe, material, Path(folder), options)
+        except ImportError:  # an optional package, whose absence says nothing of the recipe
+            raise
+        except (UsageError, GuardError, TokenizerError) as error:
+            return replace(step, verdict=Verdict.NOT_REBUILT, difference=_refused(error))
+        if rebuilt.version != version.version:
+            return replace(step, difference=_nothing_added(version))
         return _judged(step, version, rebuilt)
+
+
+def _refused(error: Exception) -> Difference:
+    return Difference(cause="recipe", what=str(error).rstrip("."))
+
+
+def _nothing_added(version: Dataset) -> Difference:
+    return Difference(
+        cause="code",
+        what=f"version {version.version} of {version.url} added nothing when it was done again: "
+        "its inputs give what the version before holds already; the log doesn't tell how it came "
+        "about; compare them with `datapipe diff`",
+    )
 
 
 def _hash(sources: Sequence[SourceInputs], options: RebuildOptions) -> dict[str, str]:
@@ -173,12 +201,6 @@ def _build(
         options=BuildOptions(workers=options.workers, reason="rebuild", progress=options.progress),
         recorded=recorded,
     )
-    if report.version != version.version:
-        raise FailedError(
-            f"version {version.version} of {version.url} added nothing when it was done again: its "
-            "inputs give what the version before holds already; the log doesn't tell how it came "
-            "about; compare them with `datapipe diff`"
-        )
     return repository.open(report.version)
 
 

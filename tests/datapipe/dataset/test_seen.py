@@ -265,3 +265,16 @@ def test_the_file_is_the_users_own(state: Path) -> None:
     look(SeenVersions(state), 1)
     assert state.stat().st_uid == os.getuid()
     assert stat.S_ISREG(state.stat().st_mode)
+
+
+def test_a_place_that_is_given_up_is_forgotten(appended: Dataset, state: Path) -> None:
+    open_dataset(appended.url)
+    SeenVersions.of_user().forget(appended.url + "2")
+    assert len(json.loads(state.read_bytes())["datasets"]) == 1
+    SeenVersions.of_user().forget(appended.url)
+    assert json.loads(state.read_bytes())["datasets"] == {}
+
+
+def test_nothing_is_made_to_forget(state: Path) -> None:
+    SeenVersions.of_user().forget("anything")
+    assert not state.parent.exists()

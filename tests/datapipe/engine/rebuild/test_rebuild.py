@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import uuid
 from pathlib import Path
@@ -16,7 +17,7 @@ from datapipe.dataset.index.complete import MOST_FILES
 from datapipe.engine import BuildOptions, Request, append_dataset, build_dataset, building
 from datapipe.engine.rebuild import RebuildOptions, RebuildReport, Verdict, rebuild_dataset
 from datapipe.engine.rebuild.inputs import RecordedFile, find_files, fits
-from datapipe.errors import DamagedError, InputError, RecipeError
+from datapipe.errors import DamagedError, InputError
 from tiering.store import open_store
 from tiering.testing import S3Server
 
@@ -304,21 +305,94 @@ def test_recorded_names_can_not_lead_outside(tmp_path: Path, name: str) -> None:
         ),
         ({"stages": [{"normalize": {"unicode": "NFX"}}]}, "can't be understood"),
         ({"output": None}, "can't be understood"),
+        ({"stages": [7]}, "can't be understood"),
+        ({"inputs": []}, "can't be understood"),
+        ({"inputs": [{"source": "a/b"}]}, "can't be understood"),
+        ({"inputs": None}, "can't be understood"),
+        ({"name": "-"}, "can't be understood"),
+        ({"guards": {"max_quarantined_fraction": 2}}, "can't be understood"),
+        ({"tokenize": {"special_text": "nonsense"}}, "can't be understood"),
+        ({"tokenize": {"backend": "nonsense"}}, "can't be understood"),
     ],
-    ids=["unknown stage", "unknown option", "no output"],
+    ids=str,
 )
-def test_recipes_that_mean_nothing_here_are_refused(
+def test_recipes_that_can_not_be_carried_out_are_not_rebuilt(
     made: Dataset, change: dict[str, Any], expected: str
 ) -> None:
-    manifest = msgspec.structs.replace(made.manifest, recipe={**made.manifest.recipe, **change})
-    foreign = Dataset(
-        repository=made.repository,
-        version=3,
-        manifest=manifest,
-        manifest_sha256=made.manifest_sha256,
+    foreign = with_recipe(made, change)
+    report = again(foreign, inputs=None)
+    assert_refused(report, expected)
+
+
+def test_a_file_of_a_source_that_the_recipe_does_not_have_is_not_rebuilt(made: Dataset) -> None:
+    inputs = [{**entry, "source": "other"} for entry in made.manifest.recipe["inputs"]]
+    report = again(with_recipe(made, {"inputs": inputs}), inputs=None)
+    assert_refused(report, "a source that the recipe doesn't have")
+
+
+@pytest.mark.parametrize(
+    ("version", "section", "change", "expected"),
+    [
+        (3, "tokenize", {"append_eos": False}, "without an end-of-document token"),
+        (1, "guards", {"max_quarantined_fraction": 0, "max_dropped_fraction_per_source": 0}, None),
+        (1, "tokenize", {"special_text": "error"}, None),
+        (1, "tokenize", {"eos": "<|nobody|>"}, None),
+    ],
+    ids=["append_eos", "guards", "special_text", "eos"],
+)
+def test_what_a_build_refuses_is_a_verdict(
+    made: Dataset,
+    tmp_path: Path,
+    version: int,
+    section: str,
+    change: dict[str, Any],
+    expected: str | None,
+) -> None:
+    opened = made.repository.open(version)
+    recipe = opened.manifest.recipe
+    foreign = with_recipe(opened, {section: {**recipe[section], **change}})
+    report = again(foreign, inputs=tmp_path / "moved")
+    if expected is not None:
+        assert_refused(report, expected)
+    assert report.verdict in Verdict
+
+
+def test_a_guard_that_stops_it_is_a_verdict(made: Dataset, tmp_path: Path) -> None:
+    path = tmp_path / "moved/books/bad.jsonl"
+    path.write_text('{"text": "a"}\n' + "bad\n" * 20)
+    request = Request(inputs=(str(path),), source="books", max_quarantined_fraction=1.0)
+    append_dataset(made.repository.url, request, options=BuildOptions(workers=1))
+    opened = open_dataset(made.repository.url)
+    strict = with_recipe(opened, {"guards": {"max_quarantined_fraction": 0.5}})
+    assert_refused(again(strict, inputs=tmp_path / "moved"), "max_quarantined_fraction 0.5")
+
+
+def with_recipe(version: Dataset, change: dict[str, Any]) -> Dataset:
+    """Returns a version as somebody else might have written it."""
+    recipe = {**version.manifest.recipe, **change}
+    return Dataset(
+        repository=version.repository,
+        version=version.version,
+        manifest=msgspec.structs.replace(version.manifest, recipe=recipe),
+        manifest_sha256=version.manifest_sha256,
     )
-    with pytest.raises(RecipeError, match=expected):
-        again(foreign, inputs=None)
+
+
+def assert_refused(report: RebuildReport, expected: str) -> None:
+    assert report.verdict is Verdict.NOT_REBUILT
+    (step,) = report.steps
+    assert step.rebuilt is None
+    assert step.difference is not None
+    assert step.difference.cause == "recipe"
+    assert re.search(expected, step.reason)
+
+
+def test_a_rebuild_is_not_remembered(
+    made: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert again(made, inputs=tmp_path / "moved", last_step=True).verdict is Verdict.IDENTICAL
+    assert not (tmp_path / "state").exists()
 
 
 def test_a_damaged_parent_is_named(made: Dataset, tmp_path: Path) -> None:
