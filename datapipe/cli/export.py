@@ -9,14 +9,19 @@ import msgspec
 import typer
 from rich.console import Console
 
-from datapipe.cli.arguments import AcceptRollback, AsJson, DatasetArgument, DryRun, Quiet, is_local
+from datapipe.cli.arguments import (
+    AcceptRollback,
+    AsJson,
+    DatasetArgument,
+    DryRun,
+    Quiet,
+    local_folder,
+)
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
 from datapipe.cli.signals import noted
 from datapipe.dataset import open_dataset
 from datapipe.dataset.foreign import export_megatron
-from datapipe.errors import UsageError
-from tiering.store import printable_url
 
 __all__ = ["register"]
 
@@ -25,15 +30,6 @@ class Layout(StrEnum):
     """What to write."""
 
     MEGATRON = "megatron"
-
-
-def _local_folder(given: str) -> str:
-    if not given.strip() or not is_local(given):
-        raise UsageError(
-            f"{printable_url(given)!r} is no folder of this machine; nothing was exported; give a "
-            "path such as exports/dataset-3, and copy it to where it is needed"
-        )
-    return given
 
 
 def register(app: typer.Typer) -> None:
@@ -47,7 +43,7 @@ def export(
     out: Annotated[
         str,
         typer.Option(
-            "--out", "-o", help="The folder to write, on this machine.", callback=_local_folder
+            "--out", "-o", help="The folder to write, on this machine.", callback=local_folder
         ),
     ],
     source: Annotated[

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from datapipe.cli.explain import explain, is_help
-from datapipe.cli.messages import say, say_warnings
+from datapipe.cli.messages import say, say_traceback, say_warnings
 from datapipe.cli.signals import Interrupted, catch_signals, ignore_signals, noted
 from datapipe.cli.streams import is_output_flushed, own_streams
 from datapipe.errors import UsageError
@@ -94,7 +93,7 @@ def _run(words: list[str]) -> int:
         return _carry_out([word for word in words if word != "--debug"])
     except (Exception, Interrupted, KeyboardInterrupt) as error:
         if debug:
-            traceback.print_exception(error)
+            say_traceback(error)
         message, code = explain(error)
         say(message)
         return code

@@ -20,6 +20,7 @@ from rich.progress import (
 from rich.text import Text
 
 from datapipe import observe
+from datapipe.cli.messages import one_line
 from datapipe.cli.output import stderr_console
 
 __all__ = ["progress"]
@@ -92,7 +93,7 @@ class _Bars:
             self._bars.stop_task(self._task)
 
     def note(self, message: str) -> None:
-        self._bars.console.print(Text(message))
+        self._bars.console.print(Text(one_line(message)))
 
 
 class _Lines:
@@ -115,7 +116,7 @@ class _Lines:
         self._write(0)
 
     def note(self, message: str) -> None:
-        sys.stderr.write(message + "\n")
+        sys.stderr.write(one_line(message) + "\n")
 
     def _write(self, total: int) -> None:
         self._last = time.monotonic()

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import typer
 from rich.table import Table
 
+from datapipe.cli.arguments import file_name
 from datapipe.cli.messages import printable
 from datapipe.cli.output import Output, cell_text, table
 from datapipe.errors import FailedError, UsageError
@@ -27,7 +28,13 @@ __all__ = ["AsCsv", "AsRows", "Out", "RowFormat", "chosen_format", "write_rows"]
 AsRows = Annotated[bool, typer.Option("--json", help="Print a JSON array of rows.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")]
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Write a file: .parquet, .csv, .json or .jsonl.")
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        help="Write a file: .parquet, .csv, .json or .jsonl.",
+        callback=file_name,
+    ),
 ]
 
 _PAGE_ROWS = 1000  # a table's columns can't be laid out before its rows are there

@@ -133,6 +133,8 @@ def plan_build(
     recipe = request.recipe(_base(dataset) if dataset is not None else None)
     notes: list[str] = []
     own = [*own, *([] if dataset is None else [dataset])]
+    for place in own:
+        Repository(place)  # refuses what is no place
     sources = list_sources(recipe.inputs, own=own, note=notes.append)
     return {
         "notes": notes,
@@ -157,9 +159,10 @@ def _opened(url: str, report: BuildReport) -> Dataset:
 
 
 def _base(dataset: str) -> Dataset:
-    if not Repository(dataset).exists():
+    repository = Repository(dataset)
+    if not repository.exists():
         raise UnknownReferenceError(
-            f"there is no dataset at {dataset} to append to; `datapipe build` makes one"
+            f"there is no dataset at {repository.url} to append to; `datapipe build` makes one"
         )
     return open_dataset(dataset)
 

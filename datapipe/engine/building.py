@@ -44,6 +44,7 @@ from datapipe.engine.work import Work
 from datapipe.errors import DatasetError
 from datapipe.recipe import Recipe
 from datapipe_tokenizers import Tokenizer
+from tiering.store import printable_url
 
 __all__ = ["run_build"]
 
@@ -114,10 +115,10 @@ class _Build:
         self._options = options
         self._executor = executor
         self._recorded = recorded
-        given = options.work
+        own = f"{self._repository.url}/{WORK_PREFIX.rstrip('/')}"
         self.standing = (
             "nothing was committed; run the same command again, finished work is kept in "
-            f"{self._repository.url + '/' + WORK_PREFIX.rstrip('/') if given is None else given}"
+            f"{own if options.work is None else printable_url(options.work)}"
         )
         self._notes: list[str] = []
         self._ignored: list[str] = []

@@ -10,6 +10,8 @@ from datapipe.engine.request import check_text
 from datapipe.engine.sources import SourceInputs
 from datapipe.errors import UsageError
 from datapipe.observe import NO_PROGRESS, Progress
+from tiering.errors import StoreURLError
+from tiering.store import has_secret, open_store
 
 __all__ = ["MAX_WORKERS", "BuildOptions", "Recorded"]
 
@@ -33,12 +35,28 @@ class BuildOptions:
             raise UsageError(
                 f"workers is {self.workers}; give 1 to {MAX_WORKERS:,}, or none for all cores"
             )
-        if self.work is not None and not self.work.strip():
-            raise UsageError(
-                "the work folder's name is empty; name a folder, or none for `_work` in the dataset"
-            )
-        for name in ("work", "author", "reason"):
+        if self.work is not None:
+            _check_work(self.work)
+        for name in ("author", "reason"):
             check_text(getattr(self, name), name)
+            if has_secret(getattr(self, name)):
+                raise UsageError(
+                    f"{name} has a URL with a password or token and would be recorded; nothing was "
+                    "done; leave that part of the URL out"
+                )
+
+
+def _check_work(work: str) -> None:
+    """Raises: UsageError: there can be no such folder."""
+    check_text(work, "work")
+    if not work.strip():
+        raise UsageError(
+            "the work folder's name is empty; name a folder, or none for `_work` in the dataset"
+        )
+    try:
+        open_store(work)
+    except StoreURLError as error:
+        raise UsageError(f"the work folder can't be used: {error}") from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from datapipe.dataset import Dataset
-from datapipe.errors import InputError, UsageError
+from datapipe.errors import InputError, RecipeError, UsageError
 from datapipe.recipe import (
     Fields,
     Guards,
@@ -19,21 +19,12 @@ from datapipe.recipe import (
     refusing,
 )
 from datapipe_tokenizers import Tokenizer, load, load_files
-from tiering.store import printable_url
+from tiering.store import looks_like_url, printable_url
 
 __all__ = ["DEFAULT_SOURCE", "Request", "check_text"]
 
 DEFAULT_SOURCE = "documents"
 _RECIPE_SUFFIXES = {".yaml", ".yml"}
-
-
-def _refuse_url(path: str, what: str) -> None:
-    """Raises: UsageError: a URL, whose secrets must not be repeated as a path's name would be."""
-    if "://" in path:
-        raise UsageError(
-            f"{what} {printable_url(path)} is a URL, and it is read from a local file; nothing was "
-            "done; copy it here and give its path"
-        )
 
 
 def check_text(text: str | None, what: str) -> None:
@@ -87,7 +78,6 @@ class Request:
         """
         self._refuse_odd_names()
         if self._is_recipe:
-            _refuse_url(self.inputs[0], "the recipe")
             self._refuse_options()
             recipe = load_recipe(Path(self.inputs[0]))
         elif base is not None:
@@ -113,7 +103,11 @@ class Request:
         path, settings = self.tokenizer or recipe.tokenize.tokenizer, recipe.tokenize
         backend, special_text = settings.backend, settings.special_text
         if path is not None:
-            _refuse_url(path, "the tokenizer")
+            if looks_like_url(path) and not Path(path).exists():
+                raise UsageError(
+                    f"the tokenizer {printable_url(path)} is a URL, and it is read from a local "
+                    "file; nothing was done; copy it here and give its path"
+                )
             eos = self.eos or settings.eos
             return load(path, eos=eos, backend=backend, special_text=special_text)
         if base is not None:
@@ -130,8 +124,8 @@ class Request:
         recipes = [path for path in self.inputs if Path(path).suffix in _RECIPE_SUFFIXES]
         if recipes and len(self.inputs) > 1:
             raise UsageError(
-                f"{recipes[0]} is a recipe, and {len(self.inputs) - 1} more inputs are given; "
-                "give either one recipe or paths, or list the paths in the recipe"
+                f"{printable_url(recipes[0])} is a recipe, and {len(self.inputs) - 1} more inputs "
+                "are given; give either one recipe or paths, or list the paths in the recipe"
             )
         return bool(recipes)
 
@@ -155,7 +149,7 @@ class Request:
         if named:
             raise UsageError(
                 f"{', '.join(named)} can't be given beside a recipe, which says it already: "
-                f"change it in {self.inputs[0]}"
+                f"change it in {printable_url(self.inputs[0])}"
             )
 
     def _guards(self, guards: Guards) -> Guards:
@@ -169,7 +163,14 @@ class Request:
     def _like(self, base: Dataset) -> Recipe:
         source = self._source(base)
         entry = Input(source=source, paths=list(self.inputs), **self._settings(base, source))
-        recipe = Recipe.from_resolved(base.manifest.recipe, inputs=[entry])
+        try:
+            recipe = Recipe.from_resolved(base.manifest.recipe, inputs=[entry])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise RecipeError(
+                f"the recipe that {base.url} keeps can't be understood ({type(error).__name__}: "
+                f"{error}); nothing was done; append with the program that made it, or with a "
+                "recipe of your own"
+            ) from error
         if recipe.data_files:
             raise UsageError(
                 f"stages of {base.url} read the files {', '.join(recipe.data_files)}, of which a "

@@ -14,7 +14,7 @@ from datapipe import clean
 from datapipe.documents import Stage
 from datapipe.errors import InputError, ResumableError
 from datapipe.recipe import Recipe, named_files, with_files
-from tiering.store import printable_url
+from tiering.store import looks_like_url, printable_url
 
 __all__ = ["StageCall", "document_stage", "file_digests", "is_document_stage", "stage_calls"]
 
@@ -74,7 +74,7 @@ def file_digests(recipe: Recipe) -> dict[str, str]:
 
 
 def _digest(path: str) -> str:
-    if "://" in path:
+    if looks_like_url(path) and not Path(path).exists():
         raise InputError(
             f"a stage is to read {printable_url(path)}; stages read local files: copy it here "
             "and name the copy in the recipe."

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from datapipe.dataset.local import local_path
 from datapipe.engine.sampling import list_samples, sample_batches
 from datapipe.engine.sources import SourceInputs
 from datapipe.errors import FailedError, InputError, UsageError
@@ -42,7 +43,7 @@ def train_tokenizer(
     Raises:
         UsageError: `out` exists, or there is no text in the inputs.
     """
-    target = Path(out)
+    target = local_path(out, "out")
     if os.path.lexists(target) and not overwrite:
         raise UsageError(f"{target} exists and was left as it is; name another, or give --force")
     source = list_samples(paths, text_field=text_field)

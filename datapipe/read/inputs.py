@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 from datapipe.errors import InputError
 from datapipe.observe import NO_PROGRESS
 from datapipe.read.walk import Identity, Walker, identity, is_dataset, unreadable
+from tiering.store import is_url, meant_url, printable_url
 
 __all__ = ["InputFile", "ensure_distinct", "list_inputs"]
 
@@ -127,6 +128,13 @@ def _parse(given: str) -> _Entry:
     path = _local(given)
     if _exists(path):
         return _Entry(given=given, base=path, pattern=())
+    meant = meant_url(given)
+    if meant is not None:
+        raise InputError(
+            f"what begins with {given.partition(':')[0]}: and isn't there is likely meant as "
+            f"{meant}, and inputs are read from local folders only; check the path, or copy what "
+            "is there."
+        )
     parts = path.parts
     wild = next((i for i, part in enumerate(parts) if _WILDCARDS & set(part)), None)
     if wild is None:
@@ -149,18 +157,19 @@ def _is_folder(path: Path) -> bool:
 
 
 def _is_local(given: str) -> bool:
-    return "://" not in given or given.startswith("file://")
+    return not is_url(given) or given.startswith("file://")
 
 
 def _local(given: str) -> Path:
     url = urlsplit(given)
-    if "://" not in given:
+    if not is_url(given):
         path = given
-    elif url.scheme == "file" and url.netloc in ("", "localhost"):
+    elif url.scheme == "file" and url.netloc in ("", "localhost") and "?" not in given:
         path = unquote(url.path)
     else:
         raise InputError(
-            f"inputs at {url.scheme}:// can't be read by this version; copy them to a local folder."
+            f"inputs at {printable_url(given)} can't be read by this version; copy them to a local "
+            "folder, and give its path."
         )
     if "\0" in path or not path:
         raise InputError(f"{given!r} isn't a path; name a file, folder or pattern.")

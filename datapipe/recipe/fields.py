@@ -35,7 +35,7 @@ Dotted = Annotated[str, AfterValidator(_checked)]
 class Fields(BaseModel):
     """Which field is which; `a.b` is `b` inside `a`, `a\\.b` is a key with a dot in its name."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
     text: Dotted = "text"
     """The document. The only one that every record must have."""

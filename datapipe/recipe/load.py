@@ -16,6 +16,7 @@ from datapipe.recipe.model import Guards, Input, Output, Recipe, Tokenize
 from datapipe.recipe.problems import reason_of, shortened, shown_value
 from datapipe.recipe.stage_options import STAGE_OPTIONS
 from datapipe.recipe.yaml_lines import Place, YamlDocument, YamlProblem, read_yaml
+from tiering.store import looks_like_url, printable_url
 
 __all__ = ["load_recipe"]
 
@@ -41,6 +42,11 @@ def load_recipe(recipe: str | Path, *, folder: str | Path | None = None) -> Reci
         RecipeError: it can't be read, or says something unknown or contradictory.
     """
     is_text = isinstance(recipe, str) and "\n" in recipe
+    if not is_text and looks_like_url(str(recipe)) and not Path(recipe).exists():
+        raise RecipeError(
+            f"the recipe {printable_url(str(recipe))} is a URL, and it is read from a local file; "
+            "nothing was done; copy it here and give its path"
+        )
     name = "the recipe" if is_text else str(recipe)
     text = str(recipe) if is_text else _read(Path(recipe))
     base = Path(folder) if folder is not None else Path() if is_text else Path(recipe).parent
@@ -155,7 +161,9 @@ def _walked(document: YamlDocument, problem: Any) -> set[str | int]:
 
 def _with_paths_from(recipe: Recipe, folder: Path) -> Recipe:
     def placed(path: str) -> str:
-        return path if "://" in path or path.startswith("~") else str(folder / path)
+        here = folder / path
+        is_elsewhere = path.startswith("~") or (looks_like_url(path) and not here.exists())
+        return path if is_elsewhere else str(here)
 
     inputs = [
         entry.model_copy(

@@ -22,6 +22,7 @@ from datapipe.recipe.fields import Fields
 from datapipe.recipe.sizes import parse_size
 from datapipe.recipe.stage_options import STAGE_OPTIONS
 from datapipe.recipe.strict import Strict
+from tiering.store import has_secret
 
 __all__ = [
     "Guards",
@@ -46,6 +47,12 @@ def _checked_name(name: str) -> str:
     return name
 
 
+def _without_secret(text: str) -> str:
+    if has_secret(text):
+        raise ValueError("a URL in it has a password or token, which would be recorded")
+    return text
+
+
 # No "/": in mixtures a source's name stands behind "dataset/". No "@": it marks splits.
 Name = Annotated[str, AfterValidator(_checked_name)]
 Text = Annotated[str, StringConstraints(min_length=1)]
@@ -62,7 +69,7 @@ class Input(Strict):
     """Files, folders and patterns; relative ones are relative to the recipe."""
     format: Literal["jsonl", "parquet", "text"] | None = None
     """None: seen from name and content."""
-    licence: Text | None = None
+    licence: Annotated[Text, AfterValidator(_without_secret)] | None = None
     """Of every document, as an SPDX expression; None: not known."""
     fields: Fields = Fields()
     root: Text | None = None

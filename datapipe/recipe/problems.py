@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from datapipe.errors import RecipeError
+from tiering.store import printable_urls
 
 __all__ = ["reason_of", "refusing", "shortened", "shown_value"]
 
@@ -35,6 +36,7 @@ def shown_value(given: object) -> str:
 
 def shortened(text: str) -> str:
     """Returns what a message shows of a text that a recipe gives: its beginning, if it is long."""
+    text = printable_urls(text)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(text):,})"
 
 

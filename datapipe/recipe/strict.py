@@ -13,7 +13,7 @@ __all__ = ["DataFile", "DataFileMark", "Strict"]
 class Strict(BaseModel):
     """A mapping of a recipe."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -24,6 +25,9 @@ MAX_FILE_BYTES = 1 << 29
 """Larger files aren't tokenizers: the largest published tokenizer.json has about 35 MB."""
 
 
+_URL = re.compile(r"([A-Za-z][\w+.-]+):(?:/|.*:/)")
+
+
 def read_files(path: str | Path) -> dict[str, bytes]:
     """Returns the files of a tokenizer by the names of `formats.MAIN_FILES`.
 
@@ -35,7 +39,7 @@ def read_files(path: str | Path) -> dict[str, bytes]:
         TokenizerFileError: nothing there, not readable, or a folder without a tokenizer.
         MissingPackageError: the name of an encoding, and tiktoken isn't installed.
     """
-    path = Path(path)
+    given, path = str(path), Path(path)
     if path.is_dir():
         return _read_folder(path)
     if path.exists():
@@ -43,6 +47,13 @@ def read_files(path: str | Path) -> dict[str, bytes]:
     if path.name == str(path) and (fetched := fetch_encoding(path.name)):
         ranks, encoding = fetched
         return {RANKS: dump_ranks(ranks), ENCODING: dump_encoding(encoding)}
+    url = _URL.match(given)
+    if url is not None:
+        # No more of it is repeated: it may hold credentials.
+        raise TokenizerFileError(
+            f"what begins with {url[1]}: is a URL, and tokenizers are read from local files only; "
+            "nothing was read. Copy it here and name its path"
+        )
     raise _missing(path)
 
 

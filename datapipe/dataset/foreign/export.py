@@ -21,6 +21,7 @@ from datapipe.dataset.foreign.files import (
 )
 from datapipe.dataset.foreign.folder import locked_folder
 from datapipe.dataset.foreign.megatron import token_code
+from datapipe.dataset.local import local_path
 from datapipe.dataset.reader import Dataset
 from datapipe.errors import UnknownReferenceError, UsageError
 from datapipe.observe import NO_PROGRESS, Progress
@@ -80,7 +81,7 @@ def export_megatron(
         FailedError: the folder can't be written.
         SpaceError: the disk is full.
     """
-    folder = Path(os.path.abspath(out))  # noqa: PTH100 (resolve() would follow links)
+    folder = Path(os.path.abspath(local_path(out, "out")))  # noqa: PTH100 (resolve() would follow links)
     _check(dataset, folder, copy=copy)
     plan = {
         source: _data_files(dataset, source, folder, copy=copy)

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from datapipe.dataset.local import local_path
 from datapipe.errors import MissingExtraError, UsageError
 from tiering.errors import remedy_of
 
@@ -167,7 +168,8 @@ def write_key_pair(path: str | Path) -> SigningKey:
         UsageError: either file is there already, or can't be written.
         MissingExtraError: `cryptography` isn't installed.
     """
-    private, public = Path(path), Path(f"{path}.pub")
+    private = local_path(path, "the key")
+    public = Path(f"{path}.pub")
     key = SigningKey.generate()
     for file in (private, public):
         if os.path.lexists(file):
@@ -200,7 +202,7 @@ def _write_new(path: Path, data: bytes, *, mode: int) -> None:
 
 def _read(path: str | Path) -> bytes:
     try:
-        with Path(path).open("rb") as file:
+        with local_path(path, "the key").open("rb") as file:
             return file.read(_LARGEST_FILE_BYTES)
     except OSError as error:
         raise UsageError(

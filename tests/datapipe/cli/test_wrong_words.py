@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer
 
+from datapipe.cli import messages
 from datapipe.cli.main import application, main
 
 _LONG = "x" * 5_000
@@ -170,3 +171,53 @@ def test_a_wrong_word_is_one_line(
         if word == os.fsdecode(b"\xff\xfe") and code != 2:
             wrong.append((option, code, f"took bytes that aren't UTF-8: {err[-200:]}"))
     assert wrong == []
+
+
+_SECRET = "Sesame7"
+_SECRETS = {
+    "https": f"https://user:{_SECRET}@host.invalid/x.yaml?X-Amz-Signature={_SECRET}",
+    "query": f"https://host.invalid/x.jsonl?token={_SECRET}",
+    "s3": f"s3://KEY:{_SECRET}@bucket/x.csv",
+    "slash in it": f"s3://KEY:a/{_SECRET}@bucket/x.csv",
+    "one slash": f"https:/user:{_SECRET}@host/x.json",
+    "chained": f"simplecache::s3://KEY:{_SECRET}@bucket/x.csv",
+    "unknown": f"foo://user:{_SECRET}@host/x?token={_SECRET}",
+    "file": f"file://user:{_SECRET}@host/x",
+}
+_PLACES = {
+    *("dataset", "inputs", "path", "tokenizer"),
+    *("--out", "--work", "--runs", "--inputs", "--repair-from", "--tokenizer"),
+    *("--key", "--sign-key", "--author", "--reason"),
+}
+"""Where a URL may be meant: there each message must be fit to be printed by itself."""
+
+
+@pytest.mark.parametrize("word", _SECRETS.values(), ids=_SECRETS)
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_no_secret_of_a_url_is_shown_or_written(
+    name: str,
+    word: str,
+    places: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    leaks = []
+    for option, words in _variants(_COMMANDS[name], name, word):
+        filled = [*name.split(), *(part.format(**places) for part in words)]
+        for is_bare in (False, True) if option in _PLACES else (False,):
+            if is_bare:
+                monkeypatch.setattr(messages, "printable_urls", str)
+            with pytest.raises(SystemExit) as exited:
+                main(filled if is_bare else ["--debug", *filled])
+            monkeypatch.undo()
+            monkeypatch.chdir(tmp_path)
+            shown = "".join(capfd.readouterr())
+            if _SECRET in shown:
+                leaks.append((option, is_bare, exited.value.code, shown[-600:]))
+    for folder in (tmp_path, Path(places["dataset"]), Path(os.environ["XDG_STATE_HOME"])):
+        for path in folder.rglob("*"):
+            if _SECRET in str(path) or (path.is_file() and _SECRET.encode() in path.read_bytes()):
+                leaks.append(("written", False, 0, str(path)))
+    assert leaks == []

@@ -125,7 +125,12 @@ def test_names_are_relative_to_the_root_that_is_given(tree: Path) -> None:
         ("nowhere.jsonl", r"nowhere\.jsonl doesn't exist; check the path"),
         ("*.parquet", r"\*\.parquet matches no file; check the path"),
         ("empty", r"empty holds no file that isn't hidden; check the path"),
-        ("s3://bucket/x", "inputs at s3:// can't be read by this version"),
+        ("s3://k:secret@bucket/x", "inputs at s3://bucket/x can't be read by this version"),
+        ("foo://k:secret@bucket/x?y", "inputs at foo://bucket/x can't"),
+        ("simplecache::s3://k:secret@b/x", "inputs at simplecache::s3://b/x can't"),
+        ("https:/k:secret@b/*.jsonl", r"begins with https: .* meant as https://b/\*.jsonl"),
+        ("foo:/k:secret@b/x", "begins with foo: .* meant as foo://b/x"),
+        ("file:///secret/a?token=b", "inputs at file:///secret/a can't"),
         ("", "'' isn't a path"),
     ],
 )
