@@ -7,25 +7,24 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from datapipe.errors import InputError
+from datapipe.read.compressions import Compression, compression_of
 from datapipe.read.damage import StreamDamage
-from datapipe.read.gzip_stream import GZIP_MAGIC
 from datapipe.read.inputs import InputFile
 from datapipe.read.records import RecordError, parse_json
-from datapipe.read.streams import Compression, open_input, stream
-from datapipe.read.zstd_stream import is_zstd
+from datapipe.read.streams import open_input, stream
 from tiering.store import View
 
 __all__ = ["KNOWN_FORMATS", "Format", "Kind", "detect_format", "is_binary"]
 
 Kind = Literal["jsonl", "parquet", "text", "unsupported"]
 
-KNOWN_FORMATS = "JSON lines (plain, gzip, zstd), Parquet, plain text (plain, gzip, zstd)"
+KNOWN_FORMATS = "JSON lines, Parquet, plain text; compressed with gzip, zstd, bzip2, xz or lz4"
 """For messages."""
 
 _HEAD_BYTES = 1 << 16
 _PARQUET_MAGIC = b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_PACKED = {".gz", ".gzip", ".zst", ".zstd"}
+_PACKED = {".gz", ".gzip", ".zst", ".zstd", ".bz2", ".bz", ".xz", ".lzma", ".lz4"}
 _KINDS: dict[str, Kind] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -41,25 +40,21 @@ _UNSUPPORTED_NAMES = {
     ".arc": "an ARC crawl archive",
     ".arrow": "Arrow IPC",
     ".avro": "Avro",
-    ".bz2": "bzip2",
     ".csv": "CSV",
     ".feather": "Arrow IPC",
-    ".lz4": "lz4",
     ".orc": "ORC",
     ".rar": "a RAR archive",
     ".tar": "a tar archive",
+    ".tbz2": "a tar archive",
     ".tgz": "a tar archive",
     ".tsv": "TSV",
+    ".txz": "a tar archive",
     ".warc": "a WARC crawl archive",
     ".wet": "a WARC crawl archive",
     ".xlsx": "a spreadsheet",
-    ".xz": "xz",
     ".zip": "a ZIP archive",
 }
 _UNSUPPORTED_MAGIC = {
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x04\x22\x4d\x18": "lz4",
     b"PK\x03\x04": "a ZIP archive",
     b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",
     b"Rar!\x1a\x07": "a RAR archive",
@@ -104,7 +99,7 @@ def detect_format(file: InputFile, *, declared: str | None = None) -> Format:
         raise InputError(f"the format {declared!r} is unknown; known: jsonl, parquet, text.")
     with open_input(file) as view:
         head = _bytes(view, _HEAD_BYTES)
-        compression = _compression(head)
+        compression = compression_of(head)
         content = _content(view, compression) if compression != "none" else head
     if declared is not None:
         found = Format(kind=_declared(declared), compression=compression)
@@ -185,12 +180,6 @@ def _is_object(line: bytes) -> bool:
         return isinstance(parse_json(line), dict)
     except RecordError:
         return False
-
-
-def _compression(head: bytes) -> Compression:
-    if len(head) > 1 and GZIP_MAGIC.startswith(head[: len(GZIP_MAGIC)]):
-        return "gzip"
-    return "zstd" if is_zstd(head) else "none"
 
 
 def _bytes(view: View, count: int) -> bytes:

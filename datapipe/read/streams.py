@@ -10,21 +10,23 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 from datapipe.errors import FailedError
-from datapipe.read.gzip_stream import gunzip
+from datapipe.read.compressions import Compression, unpacked
 from datapipe.read.inputs import InputFile
-from datapipe.read.zstd_stream import unzstd
 from tiering.errors import StoreError
 from tiering.store import View, open_store
 
-__all__ = ["CHUNK_BYTES", "Compression", "input_sha256", "open_input", "raw_chunks", "stream"]
+__all__ = [
+    "CHUNK_BYTES",
+    "input_sha256",
+    "open_input",
+    "raw_chunks",
+    "stream",
+]
 
 CHUNK_BYTES = 1 << 18
 """Bytes read at once: below this, calls cost more; above it, nothing is gained."""
-
-Compression = Literal["none", "gzip", "zstd"]
 
 
 @contextmanager
@@ -78,11 +80,7 @@ def stream(view: View, *, compression: Compression, trusted: int | None = None) 
     Raises:
         StreamDamage: after the last byte that could be had.
     """
-    chunks = raw_chunks(view)
-    if compression == "gzip":
-        chunks = gunzip(chunks)
-    elif compression == "zstd":
-        chunks = unzstd(chunks)
+    chunks = unpacked(raw_chunks(view), compression)
     return chunks if trusted is None else _beginning(chunks, trusted)
 
 

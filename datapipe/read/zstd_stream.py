@@ -8,13 +8,13 @@ own stream reader takes the end of the input for the end of the data).
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 
 import zstandard
 
+from datapipe.read.byte_source import ByteSource
 from datapipe.read.damage import RAW_LIMIT_BYTES, StreamDamage
 
-__all__ = ["MAX_WINDOW_BYTES", "is_zstd", "unzstd"]
+__all__ = ["MAX_WINDOW_BYTES", "is_skippable", "is_zstd", "unzstd"]
 
 MAX_WINDOW_BYTES = 1 << 31
 """`zstd --long=31` writes such windows; this much memory is taken only for frames that ask."""
@@ -26,7 +26,12 @@ _RLE, _RESERVED = 1, 3
 
 def is_zstd(head: bytes) -> bool:
     """Tells whether a file that starts with `head` is zstd; 4 bytes suffice."""
-    return head[:4] == _MAGIC or int.from_bytes(head[:4], "little") in _SKIPPABLE
+    return head[:4] == _MAGIC or is_skippable(head[:4])
+
+
+def is_skippable(magic: bytes) -> bool:
+    """Tells whether a frame that starts with these 4 bytes is to be passed over."""
+    return int.from_bytes(magic, "little") in _SKIPPABLE
 
 
 def unzstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -36,7 +41,7 @@ def unzstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
         StreamDamage: truncated_zstd, corrupt_zstd or trailing_garbage, after all bytes that can be
             had; those of a corrupt frame may be wrong.
     """
-    source = _Source(chunks=chunks)
+    source = ByteSource(chunks=chunks, ended=_truncated)
     frames = trusted = 0
     while magic := source.peek(4):
         if magic == _MAGIC:
@@ -45,7 +50,7 @@ def unzstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
             except StreamDamage as damage:
                 damage.trusted = trusted if damage.error == "corrupt_zstd" else None
                 raise
-        elif int.from_bytes(magic, "little") in _SKIPPABLE and len(magic) == 4:
+        elif is_skippable(magic):
             _skip_frame(source)
         elif len(magic) < 4 and (_MAGIC.startswith(magic) or magic[:1] in _SKIPPABLE_START):
             raise _truncated()
@@ -57,42 +62,7 @@ def unzstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
 _SKIPPABLE_START = [bytes([first]) for first in range(0x50, 0x60)]
 
 
-@dataclass(slots=True)
-class _Source:
-    """Bytes taken from chunks by exact counts."""
-
-    chunks: Iterator[bytes]
-    data: bytes = b""
-    position: int = 0
-
-    def peek(self, count: int) -> bytes:
-        """Returns the next `count` bytes without taking them; fewer only at the end."""
-        while len(self.data) - self.position < count:
-            more = next(self.chunks, b"")
-            if not more:
-                break
-            self.data = self.data[self.position :] + more
-            self.position = 0
-        return self.data[self.position : self.position + count]
-
-    def take(self, count: int) -> bytes:
-        """Returns the next `count` bytes. Raises: StreamDamage where there are fewer."""
-        taken = self.peek(count)
-        if len(taken) < count:
-            raise _truncated()
-        self.position += count
-        return taken
-
-    def only_zeros(self) -> bool:
-        """Tells whether the rest is zero padding, which is then taken."""
-        while rest := self.peek(1 << 16):
-            if rest.strip(b"\0"):
-                return False
-            self.position += len(rest)
-        return True
-
-
-def _frame(source: _Source) -> Generator[bytes, None, int]:
+def _frame(source: ByteSource) -> Generator[bytes, None, int]:
     """Yields one frame's content; returns how many bytes it has."""
     num_bytes = 0
     header = source.take(_header_size(source))
@@ -126,7 +96,7 @@ def _decode(decoder: zstandard.ZstdDecompressionObj, data: bytes) -> bytes:
         ) from error
 
 
-def _header_size(source: _Source) -> int:
+def _header_size(source: ByteSource) -> int:
     """Returns the bytes of the frame header (RFC 8878, 3.1.1.1), magic included."""
     start = source.peek(5)
     if len(start) < 5:
@@ -138,17 +108,15 @@ def _header_size(source: _Source) -> int:
     return 5 + (not single_segment) + dictionary + content
 
 
-def _skip_frame(source: _Source) -> None:
-    left = int.from_bytes(source.take(8)[4:], "little")
-    while left:
-        left -= len(source.take(min(left, 1 << 16)))
+def _skip_frame(source: ByteSource) -> None:
+    source.skip(int.from_bytes(source.take(8)[4:], "little"))
 
 
 def _truncated() -> StreamDamage:
     return StreamDamage("truncated_zstd", "the file ends inside a zstd frame", truncated=True)
 
 
-def _garbage(source: _Source, frames: int) -> StreamDamage:
+def _garbage(source: ByteSource, frames: int) -> StreamDamage:
     raw = source.peek(RAW_LIMIT_BYTES)
     if not frames:
         return StreamDamage("corrupt_zstd", "this isn't zstd data", raw=raw, truncated=True)

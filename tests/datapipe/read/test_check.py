@@ -87,8 +87,8 @@ def test_a_text_file_beside_doesnt_hide_a_wrong_field(tmp_path: Path) -> None:
 
 
 def test_a_source_of_nothing_but_unsupported_formats_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl.bz2").write_bytes(b"BZh9")
-    with pytest.raises(InputError, match=r"no file of crawl has a format .*a\.jsonl\.bz2 is bzip2"):
+    (tmp_path / "a.zip").write_bytes(b"PK\x03\x04")
+    with pytest.raises(InputError, match=r"no file of crawl has a format .*a\.zip is a ZIP"):
         check_fields(list_inputs([tmp_path]), Fields(), "crawl")
 
 

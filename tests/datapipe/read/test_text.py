@@ -62,7 +62,7 @@ def test_a_file_without_a_byte_is_no_record(read: Read) -> None:
             "unsupported_format",
         ),
         ("a.jsonl", '\ufeff{"text":"a"}'.encode("utf-16-le"), "unsupported_format"),
-        ("a.jsonl.bz2", b"BZh91AY", "unsupported_format"),
+        ("a.txt.bz2", b"BZh91AY", "truncated_bz2"),
     ],
 )
 def test_a_file_that_isnt_text_is_one_quarantined_record(
