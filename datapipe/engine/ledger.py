@@ -23,6 +23,7 @@ GUARD_FROM_DOCUMENTS = 10
 
 _EXACT_DUPLICATE = "dedup_exact.duplicate"  # its text stays in the dataset, so nothing is lost
 _ALREADY_IN = "append.already_in"
+_AS_READ = "read."
 
 
 @dataclass(slots=True)
@@ -56,6 +57,11 @@ class Ledger:
         self.tokens += record["tokens"]
         self.text_bytes += record["text_bytes"]
         self.drop(record["dropped"])
+
+    @property
+    def num_unwanted(self) -> int:
+        """Documents that were dropped as they were read: they aren't text, so no stage lost any."""
+        return sum(count for rule, count in self.dropped.items() if rule.startswith(_AS_READ))
 
     @property
     def num_known(self) -> int:
@@ -151,7 +157,7 @@ def _check_quarantined(ledgers: Sequence[Ledger], guards: Guards, examples: Iter
 
 
 def _check_dropped(ledger: Ledger, guards: Guards) -> None:
-    lost = ledger.dropped.total() - ledger.num_known
+    lost = ledger.dropped.total() - ledger.num_known - ledger.num_unwanted
     documents = ledger.kept + lost
     if lost < GUARD_FROM_DOCUMENTS or lost <= guards.max_dropped_fraction_per_source * documents:
         return

@@ -150,6 +150,9 @@ def _take(part: _Part, file: str, result: ReadResult, stages: Sequence[Stage]) -
     if result.quarantined.num_rows:
         part.bad.append(result.quarantined)
         part.num_bytes += result.quarantined.nbytes
+    if result.dropped.num_rows:
+        part.left.append(result.dropped)
+        part.num_bytes += result.dropped.nbytes
     if result.batch is not None:
         part.num_bytes += result.batch.nbytes
         part.documents.extend(apply_stages(result.batch, stages, part.left, part.measured))

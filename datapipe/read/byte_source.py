@@ -1,9 +1,10 @@
-"""Bytes taken from a stream of chunks by exact counts."""
+"""Bytes taken from a stream of chunks by exact counts, with the place of each."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from datapipe.read.damage import StreamDamage
 
@@ -12,37 +13,50 @@ __all__ = ["ByteSource"]
 
 @dataclass(slots=True, kw_only=True)
 class ByteSource:
-    """The chunks' bytes, one behind the other."""
+    """The chunks' bytes, one behind the other.
+
+    Where the chunks are damaged the bytes end, and `damage` says why. If the damage is one that
+    reading can go on behind, `resume` does.
+    """
 
     chunks: Iterator[bytes]
     ended: Callable[[], StreamDamage]
     """Makes what is raised where bytes are missing."""
-    data: bytes = b""
-    position: int = 0
+    damage: StreamDamage | None = None
+    _data: bytes = b""
+    _position: int = 0
+    _before: int = field(default=0)
+    """Bytes of the stream before `_data`."""
+
+    @property
+    def offset(self) -> int:
+        """Where the next byte stands in the stream."""
+        return self._before + self._position
 
     def peek(self, count: int) -> bytes:
         """Returns the next `count` bytes without taking them; fewer only at the end."""
-        missing = self.position + count - len(self.data)
+        missing = self._position + count - len(self._data)
         if missing > 0:
-            parts = [self.data[self.position :]]
-            while missing > 0 and (more := next(self.chunks, b"")):
+            parts = [self._data[self._position :]]
+            while missing > 0 and (more := self._more()):
                 parts.append(more)
                 missing -= len(more)
-            self.data, self.position = b"".join(parts), 0
-        return self.data[self.position : self.position + count]
+            self._before += self._position
+            self._data, self._position = b"".join(parts), 0
+        return self._data[self._position : self._position + count]
 
     def take(self, count: int) -> bytes:
         """Returns the next `count` bytes. Raises: StreamDamage where there are fewer."""
         taken = self.peek(count)
         if len(taken) < count:
             raise self.ended()
-        self.position += count
+        self._position += count
         return taken
 
     def take_some(self, limit: int) -> bytes:
         """Returns the next bytes, at most `limit`; none only at the end."""
-        taken = self.peek(1) and self.data[self.position : self.position + limit]
-        self.position += len(taken)
+        taken = self.peek(1) and self._data[self._position : self._position + limit]
+        self._position += len(taken)
         return taken
 
     def skip(self, count: int) -> None:
@@ -53,25 +67,68 @@ class ByteSource:
                 raise self.ended()
             count -= len(taken)
 
-    def untake(self, count: int) -> None:
-        """Puts the last `count` bytes back; they came from one call of `take_some`."""
-        self.position -= count
-
-    def skip_zeros(self) -> bool:
-        """Passes over zero bytes; tells whether there were any."""
+    def skip_any(self, characters: bytes) -> bool:
+        """Passes over bytes that are among `characters`; tells whether there were any."""
         has_any = False
         while rest := self.peek(1 << 12):
-            zeros = len(rest) - len(rest.lstrip(b"\0"))
-            self.position += zeros
-            has_any |= zeros > 0
-            if zeros < len(rest):
+            count = len(rest) - len(rest.lstrip(characters))
+            self._position += count
+            has_any |= count > 0
+            if count < len(rest):
                 break
         return has_any
+
+    def search(self, pattern: re.Pattern[bytes], *, overlap: int) -> bytes:
+        """Passes over all before the next match, or over the rest; returns how that begins.
+
+        Args:
+            pattern: of matches of at most `overlap` bytes.
+            overlap: see there.
+
+        Returns:
+            The first MiB of what was passed over.
+        """
+        beginning = b""
+        while window := self.peek(1 << 20):
+            found = pattern.search(window)
+            is_last = len(window) < 1 << 20
+            end = found.start() if found else len(window) - (0 if is_last else overlap)
+            beginning += window[: min(end, (1 << 20) - len(beginning))]
+            self._position += end
+            if found or is_last:
+                break
+        return beginning
+
+    def put_back(self, data: bytes) -> None:
+        """Puts bytes that were taken last before the next ones."""
+        self._before -= len(data) - self._position
+        self._data, self._position = data + self._data[self._position :], 0
+
+    def untake(self, count: int) -> None:
+        """Puts the last `count` bytes back; they came from one call of `take_some`."""
+        self._position -= count
 
     def only_zeros(self) -> bool:
         """Tells whether the rest is zero padding, which is then taken."""
         while rest := self.peek(1 << 16):
             if rest.strip(b"\0"):
                 return False
-            self.position += len(rest)
+            self._position += len(rest)
         return True
+
+    def resume(self) -> bool:
+        """Goes on behind the damage; tells whether that is possible."""
+        if self.damage is None or not self.damage.resumes:
+            return False
+        self._before += self.damage.lost_bytes
+        self.damage = None
+        return True
+
+    def _more(self) -> bytes:
+        if self.damage is not None:
+            return b""
+        try:
+            return next(self.chunks, b"")
+        except StreamDamage as damage:
+            self.damage = damage
+            return b""

@@ -22,6 +22,8 @@ class StreamDamage(Exception):
 
     `trusted` is how many bytes of it were right all the same: those before the member or frame
     that is damaged, for a wrong bit shows long after its place. None: all that were delivered.
+    `resumes`: the stream goes on behind some bytes that are lost, `lost_bytes` of them as far as
+    anybody knows.
     """
 
     def __init__(self, error: str, detail: str, *, raw: bytes = b"", truncated: bool) -> None:
@@ -31,6 +33,8 @@ class StreamDamage(Exception):
         self.raw = raw
         self.truncated = truncated
         self.trusted: int | None = None
+        self.resumes = False
+        self.lost_bytes = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

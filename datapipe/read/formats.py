@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
@@ -10,18 +11,25 @@ from datapipe.errors import InputError
 from datapipe.read.compressions import Compression, compression_of
 from datapipe.read.damage import StreamDamage
 from datapipe.read.inputs import InputFile
+from datapipe.read.media_types import is_html
+from datapipe.read.packages import need_package
 from datapipe.read.records import RecordError, parse_json
 from datapipe.read.streams import open_input, stream
+from datapipe.recipe import FORMATS, FormatName
 from tiering.store import View
 
 __all__ = ["KNOWN_FORMATS", "Format", "Kind", "detect_format", "is_binary"]
 
-Kind = Literal["jsonl", "parquet", "text", "unsupported"]
+Kind = FormatName | Literal["unsupported"]
 
-KNOWN_FORMATS = "JSON lines, Parquet, plain text; compressed with gzip, zstd, bzip2, xz or lz4"
+KNOWN_FORMATS = (
+    "JSON lines, Parquet, WARC, HTML, plain text; compressed with gzip, zstd, bzip2, xz or lz4"
+)
 """For messages."""
 
 _HEAD_BYTES = 1 << 16
+_WARC = re.compile(rb"\s*WARC/\d\.")
+_WITH_PAGES = {"html", "warc"}
 _PARQUET_MAGIC = b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _PACKED = {".gz", ".gzip", ".zst", ".zstd", ".bz2", ".bz", ".xz", ".lzma", ".lz4"}
@@ -31,6 +39,13 @@ _KINDS: dict[str, Kind] = {
     ".jsonlines": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".warc": "warc",
+    ".wet": "warc",
+    ".wat": "warc",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".xht": "html",
 }
 _SNIFFED = {"", ".txt", ".text", ".json", ".data", ".dat", ".part", ".out"}
 """Names that don't tell: what is in the file decides between JSON lines and text."""
@@ -49,8 +64,6 @@ _UNSUPPORTED_NAMES = {
     ".tgz": "a tar archive",
     ".tsv": "TSV",
     ".txz": "a tar archive",
-    ".warc": "a WARC crawl archive",
-    ".wet": "a WARC crawl archive",
     ".xlsx": "a spreadsheet",
     ".zip": "a ZIP archive",
 }
@@ -58,7 +71,6 @@ _UNSUPPORTED_MAGIC = {
     b"PK\x03\x04": "a ZIP archive",
     b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",
     b"Rar!\x1a\x07": "a RAR archive",
-    b"WARC/1.": "a WARC crawl archive",
     b"ARROW1\x00\x00": "Arrow IPC",
     b"ORC": "ORC",
     b"Obj\x01": "Avro",
@@ -89,22 +101,25 @@ def detect_format(file: InputFile, *, declared: str | None = None) -> Format:
 
     Args:
         file: one input.
-        declared: jsonl, parquet or text, if the user says so; the compression is seen anyway.
+        declared: one of FORMATS, if the user says so; the compression is seen anyway.
 
     Raises:
         InputError: a file that was named can't be read by this version, or `declared` is unknown.
         FailedError: it can't be opened.
     """
-    if declared is not None and declared not in ("jsonl", "parquet", "text"):
-        raise InputError(f"the format {declared!r} is unknown; known: jsonl, parquet, text.")
+    given = next((name for name in FORMATS if name == declared), None)
+    if declared is not None and given is None:
+        raise InputError(f"the format {declared!r} is unknown; known: {', '.join(FORMATS)}.")
     with open_input(file) as view:
         head = _bytes(view, _HEAD_BYTES)
         compression = compression_of(head)
         content = _content(view, compression) if compression != "none" else head
-    if declared is not None:
-        found = Format(kind=_declared(declared), compression=compression)
+    if given is not None:
+        found = Format(kind=given, compression=compression)
     else:
         found = _detect(file.relative, content, compression)
+    if found.kind in _WITH_PAGES:
+        need_package("resiliparse", "web pages")
     if file.named and found.kind == "text" and declared is None and is_binary(content):
         found = Format(kind="unsupported", reason="binary data of an unknown format")
     if found.kind == "unsupported" and file.named:
@@ -120,10 +135,6 @@ def is_binary(head: bytes) -> bool:
     return b"\0" in head and not head.startswith(_UTF16)
 
 
-def _declared(kind: str) -> Kind:
-    return {"jsonl": "jsonl", "parquet": "parquet"}.get(kind, "text")  # type: ignore[return-value]
-
-
 def _detect(name: str, content: bytes, compression: Compression) -> Format:
     suffix = _suffix(name)
     reason = _unsupported(content, suffix)
@@ -131,6 +142,8 @@ def _detect(name: str, content: bytes, compression: Compression) -> Format:
         if compression == "none":
             return Format(kind="parquet")
         reason = f"Parquet inside {compression}"
+    if _WARC.match(content):
+        return Format(kind="warc", compression=compression)
     if reason:
         return Format(kind="unsupported", compression=compression, reason=reason)
     kind = _KINDS.get(suffix) if content else _KINDS.get(suffix, "text")
@@ -142,6 +155,8 @@ def _detect(name: str, content: bytes, compression: Compression) -> Format:
         if kind is None and suffix == ".json":
             reason = "JSON that isn't one object a line"
             return Format(kind="unsupported", compression=compression, reason=reason)
+    if kind is None and not suffix and is_html(content):
+        kind = "html"
     return Format(kind=kind or "text", compression=compression)
 
 

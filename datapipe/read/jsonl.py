@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 
-from datapipe.documents import batch_from_columns
-from datapipe.read.damage import RAW_LIMIT_BYTES, Fault, StreamDamage
-from datapipe.read.dates import parse_dates
+from datapipe.read.damage import Fault, StreamDamage
 from datapipe.read.decoding import FieldDecoder, field_decoder
+from datapipe.read.gathering import Gathered
 from datapipe.read.lines import LineBlock, LineCutter, cut_lines, is_utf8
 from datapipe.read.records import (
-    Record,
     RecordError,
     is_too_deep,
     may_be_deep,
     read_record,
 )
-from datapipe.read.results import Origin, ReadResult, rest_of_file
+from datapipe.read.results import Origin, ReadResult
 from datapipe.recipe import Fields
 
 __all__ = ["read_jsonl"]
@@ -51,93 +46,21 @@ def read_jsonl(
         batch_bytes: about how many bytes of lines go into one batch.
     """
     parser = _Parser(fields=fields)
-    gathered = _Gathered()
+    gathered = Gathered()
     damage: StreamDamage | None = None
     try:
         for piece in cut_lines(chunks, cutter, end=end):
             parser.parse(piece, gathered)
             if gathered.size_bytes >= batch_bytes:
                 yield gathered.result(origin)
-                gathered = _Gathered()
+                gathered = Gathered()
     except StreamDamage as caught:
         damage = caught
     if damage is not None:
-        gathered.end_with(damage, cutter)
-    yield gathered.result(origin)
-
-
-@dataclass(slots=True)
-class _Gathered:
-    """The columns of the next batch, and what goes with it."""
-
-    texts: list[str] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
-    ids: list[str | None] = field(default_factory=list)
-    urls: list[str | None] = field(default_factory=list)
-    dates: list[str | None] = field(default_factory=list)
-    languages: list[str | None] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-    blank_lines: int = 0
-    truncated: bool = False
-    trusted: int | None = None
-    size_bytes: int = 0
-
-    def add(self, record: Record, *, offset: int, length: int) -> None:
-        self.texts.append(record.text)
-        self.ids.append(record.id)
-        self.urls.append(record.url)
-        self.dates.append(record.date)
-        self.languages.append(record.language)
-        self.offsets.append(offset)
-        self.lengths.append(length)
-
-    def refuse(self, line: bytes, error: RecordError, *, offset: int) -> None:
-        fault = Fault(
-            error=error.error,
-            detail=error.detail,
-            offset=offset,
-            length=len(line),
-            raw=line[:RAW_LIMIT_BYTES],
-        )
-        self.faults.append(fault)
-
-    def end_with(self, damage: StreamDamage, cutter: LineCutter) -> None:
-        rest = rest_of_file(
+        gathered.end_with(
             damage, offset=cutter.offset, beginning=cutter.beginning(), length=cutter.length
         )
-        self.faults.append(rest)
-        self.truncated = damage.truncated
-        self.trusted = damage.trusted
-
-    def result(self, origin: Origin) -> ReadResult:
-        batch = batch_from_columns(
-            self.texts,
-            source=origin.source,
-            source_file=origin.source_file,
-            offsets=self.offsets,
-            lengths=self.lengths,
-            record_id=pa.array(self.ids, pa.string()),
-            url=pa.array(self.urls, pa.string()),
-            licence=origin.licence,
-            language=pa.array(self.languages, pa.string()),
-            crawled_at=parse_dates(self.dates),
-        )
-        return origin.result(
-            _in_order(batch),
-            self.faults,
-            blank_lines=self.blank_lines,
-            truncated=self.truncated,
-            trusted=self.trusted,
-        )
-
-
-def _in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Returns the rows by place; the exactly read ones of a block were added behind its others."""
-    offsets = batch.column("source_offset").to_numpy()
-    if (offsets[1:] > offsets[:-1]).all():
-        return batch
-    return batch.take(pa.array(np.argsort(offsets)))
+    yield gathered.result(origin)
 
 
 class _Parser:
@@ -148,7 +71,7 @@ class _Parser:
         self._any_type = field_decoder(fields, any_type=True)
         self._decoder = field_decoder(fields)
 
-    def parse(self, piece: LineBlock | Fault, into: _Gathered) -> None:
+    def parse(self, piece: LineBlock | Fault, into: Gathered) -> None:
         if isinstance(piece, Fault):
             into.faults.append(piece)
             into.size_bytes += len(piece.raw)
@@ -165,7 +88,7 @@ class _Parser:
             last = piece.unterminated and index == len(piece.lines) - 1
             self._read(piece.lines[index], int(piece.offsets[index]), into, last=last)
 
-    def _decode(self, piece: LineBlock, odd: set[int], into: _Gathered) -> set[int]:
+    def _decode(self, piece: LineBlock, odd: set[int], into: Gathered) -> set[int]:
         """Takes the records that the decoder accepts; returns which lines it doesn't."""
         assert self._decoder is not None
         try:
@@ -177,7 +100,7 @@ class _Parser:
         _take(self._decoder, piece, records, slice(None), into)
         return odd
 
-    def _decode_each(self, piece: LineBlock, odd: set[int], into: _Gathered) -> set[int]:
+    def _decode_each(self, piece: LineBlock, odd: set[int], into: Gathered) -> set[int]:
         assert self._decoder is not None
         records: list[Any] = []
         places: list[int] = []
@@ -212,7 +135,7 @@ class _Parser:
         self._decoder = self._any_type
         return True
 
-    def _read(self, line: bytes, offset: int, into: _Gathered, *, last: bool) -> None:
+    def _read(self, line: bytes, offset: int, into: Gathered, *, last: bool) -> None:
         if line.startswith(_BOM):
             line, offset = line[len(_BOM) :], offset + len(_BOM)
         if not line.strip():
@@ -244,7 +167,7 @@ def _take(
     piece: LineBlock,
     records: list[Any],
     places: list[int] | slice,
-    into: _Gathered,
+    into: Gathered,
 ) -> None:
     into.texts += decoder.texts(records)
     into.ids += decoder.attributes(records, "id")

@@ -10,12 +10,11 @@ import bz2
 import lzma
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Protocol
 
-from datapipe.errors import InputError
 from datapipe.read.byte_source import ByteSource
 from datapipe.read.damage import RAW_LIMIT_BYTES, StreamDamage
+from datapipe.read.packages import need_package
 from datapipe.read.zstd_stream import is_skippable
 
 __all__ = ["BZIP2", "LZ4", "LZMA", "XZ", "Codec", "is_lzma", "unpack"]
@@ -54,11 +53,7 @@ class Codec:
 
 
 def _lz4_decoder() -> _Decoder:
-    if find_spec("lz4") is None:
-        raise InputError(
-            "lz4 files can't be read without the package lz4, which isn't installed: "
-            "pip install 'datapipe-train[build]'"
-        )
+    need_package("lz4", "lz4 files")
     import lz4.frame
 
     decoder: _Decoder = lz4.frame.LZ4FrameDecompressor()
@@ -104,7 +99,7 @@ def unpack(chunks: Iterator[bytes], codec: Codec) -> Iterator[bytes]:
     source = ByteSource(chunks=chunks, ended=lambda: _truncated(codec))
     members = trusted = 0
     while head := source.peek(max(len(codec.magic), 4)):
-        if members and source.skip_zeros():
+        if members and source.skip_any(b"\0"):
             continue
         if head.startswith(codec.magic) and not (members and codec.is_single):
             try:

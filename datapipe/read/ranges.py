@@ -19,6 +19,7 @@ from datapipe.read.parquet_file import ParquetDamage, ParquetInput
 from datapipe.read.results import Origin, ReadResult
 from datapipe.read.streams import open_input, raw_chunks, stream
 from datapipe.read.text import read_text
+from datapipe.read.warc import read_warc
 from datapipe.recipe import Fields
 from tiering.store import View
 
@@ -107,9 +108,20 @@ def read_range(
                 batch_bytes=batch_bytes,
                 max_record_bytes=max_record_bytes,
             )
-        elif part.format.kind == "text":
-            chunks = stream(view, compression=part.format.compression)
-            yield from read_text(chunks, origin=origin, max_record_bytes=max_record_bytes)
+        elif part.format.kind == "warc":
+            yield from read_warc(
+                stream(view, compression=part.format.compression, trusted=trusted, begins=b"WARC/"),
+                origin=origin,
+                batch_bytes=batch_bytes,
+                max_record_bytes=max_record_bytes,
+            )
+        elif part.format.kind in ("text", "html"):
+            yield from read_text(
+                stream(view, compression=part.format.compression),
+                origin=origin,
+                max_record_bytes=max_record_bytes,
+                is_html=part.format.kind == "html",
+            )
         else:
             yield origin.result(faults=[_unsupported(part, view)])
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from datapipe.dataset.tables import QUARANTINE
+from datapipe.dataset.tables import DROPPED, QUARANTINE
 from datapipe.read.damage import RAW_LIMIT_BYTES, Fault, StreamDamage
 
 __all__ = ["Origin", "ReadResult", "rest_of_file"]
@@ -21,8 +21,11 @@ class ReadResult:
     """Documents, as `documents.DOCUMENTS`; None: none."""
     quarantined: pa.Table
     """What could not be read, as QUARANTINE."""
+    dropped: pa.Table = field(default_factory=DROPPED.empty_table)
+    """Records that were read and aren't wanted, as DROPPED: responses that aren't text."""
     blank_lines: int = 0
-    """Lines of nothing but white space; they aren't records."""
+    """What stands between the records: lines of nothing but white space; in an archive, records of
+    what isn't content, such as requests."""
     truncated: bool = False
     """The file ends in the middle, or is damaged from somewhere on: there is no more of it."""
     trusted: int | None = None
@@ -33,9 +36,9 @@ class ReadResult:
 
     @property
     def num_records(self) -> int:
-        """Records met: documents and quarantined ones."""
+        """Records met: documents, dropped and quarantined ones."""
         documents = self.batch.num_rows if self.batch is not None else 0
-        return int(documents + self.quarantined.num_rows)
+        return int(documents + self.dropped.num_rows + self.quarantined.num_rows)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +54,7 @@ class Origin:
         batch: pa.RecordBatch | None = None,
         faults: Sequence[Fault] = (),
         *,
+        dropped: pa.Table | None = None,
         blank_lines: int = 0,
         truncated: bool = False,
         trusted: int | None = None,
@@ -59,6 +63,7 @@ class Origin:
         return ReadResult(
             batch=batch if batch is not None and batch.num_rows else None,
             quarantined=self.quarantined(faults),
+            dropped=dropped if dropped is not None else DROPPED.empty_table(),
             blank_lines=blank_lines,
             truncated=truncated,
             trusted=trusted,

@@ -10,9 +10,11 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from datapipe.errors import FailedError
 from datapipe.read.compressions import Compression, unpacked
+from datapipe.read.gzip_members import MemberGunzip
 from datapipe.read.inputs import InputFile
 from tiering.errors import StoreError
 from tiering.store import View, open_store
@@ -69,27 +71,51 @@ def raw_chunks(view: View, *, start: int = 0) -> Iterator[bytes]:
         offset += got
 
 
-def stream(view: View, *, compression: Compression, trusted: int | None = None) -> Iterator[bytes]:
+def stream(
+    view: View,
+    *,
+    compression: Compression,
+    trusted: int | None = None,
+    begins: bytes | None = None,
+) -> Iterator[bytes]:
     """Yields the uncompressed bytes.
 
     Args:
         view: the file.
         compression: its own.
         trusted: yield so many and none behind, where a damaged stream says so; None: all.
+        begins: what each member of a gzip file begins with, if each is a record: then the stream
+            goes on behind a damaged one, if `next` is called again; None: it ends there.
 
     Raises:
         StreamDamage: after the last byte that could be had.
     """
-    chunks = unpacked(raw_chunks(view), compression)
-    return chunks if trusted is None else _beginning(chunks, trusted)
+    stored = raw_chunks(view)
+    chunks = (
+        MemberGunzip(stored, begins=begins)
+        if begins is not None and compression == "gzip"
+        else unpacked(stored, compression)
+    )
+    return chunks if trusted is None else _Beginning(chunks, trusted)
 
 
-def _beginning(chunks: Iterator[bytes], count: int) -> Iterator[bytes]:
-    """Yields the first `count` bytes, and reads on, for the damage that comes."""
-    for chunk in chunks:
-        if count:
-            yield chunk[:count]
-            count -= len(chunk[:count])
+class _Beginning:
+    """The first `count` bytes of some chunks; reads on behind them, for the damage that comes."""
+
+    def __init__(self, chunks: Iterator[bytes], count: int) -> None:
+        self._chunks = chunks
+        self._count = count
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        chunk = next(self._chunks)
+        while not self._count:
+            chunk = next(self._chunks)
+        chunk = chunk[: self._count]
+        self._count -= len(chunk)
+        return chunk
 
 
 def input_sha256(file: InputFile) -> bytes:

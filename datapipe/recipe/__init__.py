@@ -5,6 +5,7 @@ Owns names, types and defaults of a recipe; knows nothing of how any of it is ca
 
 from datapipe.recipe.data_files import named_files, with_files
 from datapipe.recipe.fields import FieldPath, Fields, parse_path
+from datapipe.recipe.formats import FORMATS, FormatName
 from datapipe.recipe.load import load_recipe
 from datapipe.recipe.model import (
     Guards,
@@ -21,9 +22,11 @@ from datapipe.recipe.stage_options import STAGE_OPTIONS
 
 __all__ = [
     "DEFAULT_STAGES",
+    "FORMATS",
     "STAGE_OPTIONS",
     "FieldPath",
     "Fields",
+    "FormatName",
     "Guards",
     "Input",
     "Output",

@@ -19,6 +19,7 @@ from pydantic import (
 
 from datapipe.recipe.data_files import named_files, with_files
 from datapipe.recipe.fields import Fields
+from datapipe.recipe.formats import FormatName
 from datapipe.recipe.sizes import parse_size
 from datapipe.recipe.stage_options import STAGE_OPTIONS
 from datapipe.recipe.strict import Strict
@@ -67,7 +68,7 @@ class Input(Strict):
     """The mixture component that the documents belong to."""
     paths: Annotated[list[Text], Field(min_length=1)]
     """Files, folders and patterns; relative ones are relative to the recipe."""
-    format: Literal["jsonl", "parquet", "text"] | None = None
+    format: FormatName | None = None
     """None: seen from name and content."""
     licence: Annotated[Text, AfterValidator(_without_secret)] | None = None
     """Of every document, as an SPDX expression; None: not known."""

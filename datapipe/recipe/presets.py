@@ -20,7 +20,7 @@ name: my-dataset
 inputs:
   - source: documents               # one component of the mixture; list more with further entries
     paths: ["data"]                 # files, folders, or patterns such as "crawl/**/*.jsonl.gz"
-    # format: jsonl                 # jsonl, parquet or text; left out: seen from name and content
+    # format: jsonl                 # or parquet, warc, html, text; left out: seen from the file
     # licence: CC0-1.0              # kept with every document
     # fields:                       # where things stand in a record; `a.b` is `b` inside `a`
     #   text: text

@@ -27,6 +27,7 @@ class Reading:
 
     documents: list[dict[str, Any]] = field(default_factory=list)
     quarantined: list[dict[str, Any]] = field(default_factory=list)
+    dropped: list[dict[str, Any]] = field(default_factory=list)
     blank_lines: int = 0
     truncated: bool = False
 
@@ -51,6 +52,7 @@ class Reading:
             result.batch.validate(full=True)
             self.documents += result.batch.to_pylist()
         self.quarantined += result.quarantined.to_pylist()
+        self.dropped += result.dropped.to_pylist()
         self.blank_lines += result.blank_lines
         self.truncated |= result.truncated
 

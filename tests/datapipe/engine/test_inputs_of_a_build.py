@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -94,3 +95,30 @@ def test_a_link_to_a_file_or_folder_counts_nothing_twice(raw: Path, tokenizer_pa
 def test_a_given_name_that_isnt_utf8_is_refused(raw: Path, tokenizer_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"isn't UTF-8 text \('\S*caf\\udce9"):
         build([raw / name], tokenizer_path, raw.parent / "ds")
+
+
+def warc(kind: str, number: int, status: int, body: bytes) -> bytes:
+    block = f"HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n\r\n".encode() + body
+    header = (
+        f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:{number}>\r\n"
+        f"WARC-Target-URI: http://a.example/{number}\r\n"
+        f"Content-Type: application/http\r\nContent-Length: {len(block)}\r\n\r\n"
+    )
+    return gzip.compress(header.encode() + block + b"\r\n\r\n", mtime=0)
+
+
+def test_every_record_of_a_crawl_is_kept_dropped_or_quarantined(
+    tmp_path: Path, tokenizer_path: Path
+) -> None:
+    records = [warc("response", n, 200 if n % 2 else 404, b"<p>page %d" % n) for n in range(40)]
+    damaged = bytearray(warc("response", 40, 200, b"<p>damaged"))
+    damaged[-20] ^= 4
+    others = [warc("request", 41, 200, b"")]
+    (tmp_path / "a.warc.gz").write_bytes(b"".join([*others, *records, damaged, *others]))
+    report = build([tmp_path / "a.warc.gz"], tokenizer_path, tmp_path / "ds")
+    (ledger,) = report.ledgers
+    assert (ledger.records, ledger.kept, ledger.blank_lines) == (41, 20, 2)
+    assert ledger.dropped == {"read.http_status": 20}
+    assert ledger.quarantined == {"corrupt_gzip": 1}
+    dropped = open_dataset(str(tmp_path / "ds")).dropped().to_pylist()
+    assert {row["record_id"] for row in dropped} == {f"<urn:{n}>" for n in range(0, 40, 2)}

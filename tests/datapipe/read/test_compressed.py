@@ -423,6 +423,6 @@ def test_of_a_damaged_member_and_behind_it_nothing_is_trusted(packing: str) -> N
 def test_lz4_without_its_library_names_the_package(
     read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("datapipe.read.member_streams.find_spec", lambda _: None)
+    monkeypatch.setattr("datapipe.read.packages.find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"without the package lz4.*datapipe-train\[build\]"):
         read("a.jsonl.lz4", lz4_frame(LINES))

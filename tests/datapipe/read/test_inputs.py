@@ -394,5 +394,5 @@ def test_a_named_file_of_an_unknown_format_is_an_error(
 
 def test_an_unknown_declared_format_is_an_error(tree: Path) -> None:
     (file,) = list_inputs([tree / "a.jsonl"])
-    with pytest.raises(InputError, match="'warc' is unknown; known: jsonl, parquet, text"):
-        detect_format(file, declared="warc")
+    with pytest.raises(InputError, match="'orc' is unknown; known: jsonl, parquet, text"):
+        detect_format(file, declared="orc")

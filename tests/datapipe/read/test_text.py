@@ -55,7 +55,7 @@ def test_a_file_without_a_byte_is_no_record(read: Read) -> None:
         ("a.csv", b"a,b\n1,2\n", "unsupported_format"),
         ("a.json", b'[{"text": "a"}]', "unsupported_format"),
         ("a.json", b'{\n"text": "a"\n}', "unsupported_format"),
-        ("a.warc.gz", gzip.compress(b"WARC/1.0\r\n", mtime=0), "unsupported_format"),
+        ("a.html", b"<p>\x00", "binary_file"),
         (
             "a.tar.gz",
             gzip.compress(b"name" + b"\0" * 253 + b"ustar", mtime=0),
@@ -97,3 +97,29 @@ def test_a_truncated_text_isnt_half_a_document(read: Read) -> None:
 def test_garbage_behind_a_compressed_text_is_quarantined_beside_it(read: Read) -> None:
     reading = read("a.txt.gz", gzip.compress(b"some text", mtime=0) + b"garbage")
     assert (reading.texts, reading.errors) == (["some text"], ["trailing_garbage"])
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("a.html", "<p>é".encode(), "<p>é"),
+        ("a.HTM", b"<meta charset=latin1><p>\xe9", "<meta charset=latin1><p>é"),
+        ("a.xhtml", b'<?xml version="1.0" encoding="koi8-r"?>\xd1', None),
+        ("a.html.gz", gzip.compress(b"<p>"), "<p>"),
+        ("index", b"<!DOCTYPE html>\n<p>", "<!DOCTYPE html>\n<p>"),
+        ("a.html", b"no tag at all", "no tag at all"),
+        ("a.html", "\ufeff<p>".encode("utf-16-le"), "<p>"),
+    ],
+)
+def test_html_is_a_document_of_its_source(
+    read: Read, name: str, data: bytes, text: str | None
+) -> None:
+    reading = read(name, data)
+    assert [d["media_type"] for d in reading.documents] == ["text/html"]
+    assert reading.texts == [text or '<?xml version="1.0" encoding="koi8-r"?>я']
+    assert reading.places[0][0] == 0
+
+
+def test_text_that_shows_html_stays_text(read: Read) -> None:
+    reading = read("a.txt", b"<!DOCTYPE html>")
+    assert [d["media_type"] for d in reading.documents] == [None]

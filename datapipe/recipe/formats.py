@@ -1,0 +1,12 @@
+"""The names that a recipe has for formats of input."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+__all__ = ["FORMATS", "FormatName"]
+
+FormatName = Literal["jsonl", "parquet", "text", "html", "warc"]
+
+FORMATS: tuple[FormatName, ...] = get_args(FormatName)
+"""What `format:` may say."""
