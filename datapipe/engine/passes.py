@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from datapipe.dataset import Repository, ShardRecord
 from datapipe.engine.code import code_digest, environment
+from datapipe.engine.cut import CutTask, cut_file, files_to_cut, ranges_of, stretch_pieces
 from datapipe.engine.encode_unit import ORDER, EncodeTask, TokenizerFiles, encode_unit
 from datapipe.engine.executors import Executor
 from datapipe.engine.layout import plan_shards
@@ -23,7 +24,7 @@ from datapipe.engine.survivors import Removal, ScannedUnit, remove_duplicates, r
 from datapipe.engine.units import Unit, plan_units
 from datapipe.engine.work import Piece, Work, piece_key
 from datapipe.observe import Progress
-from datapipe.read import FileRange
+from datapipe.read import FileRange, Format, InputFile
 
 __all__ = ["Passes", "Scanned", "StageList"]
 
@@ -66,10 +67,11 @@ class Passes:
         compare: bool,
     ) -> list[Scanned]:
         """Reads every unit; returns their parts. `digests` are the files' SHA-256 by path."""
+        cut = self._cut(sources, digests)
         tasks = [
             self._scan_task(source, unit, digests, stages, compare)
             for source in sources
-            for unit in plan_units(source)
+            for unit in plan_units(source, cut)
         ]
         sizes = [task.unit.num_bytes for task in tasks]
         records = self._run("read and clean", scan_unit, tasks, sizes, "bytes")
@@ -80,6 +82,32 @@ class Passes:
         ]
         self.used.update(item.piece for item in scanned)
         return scanned
+
+    def _cut(
+        self, sources: Sequence[SourceInputs], digests: Mapping[str, str]
+    ) -> dict[str, list[FileRange]]:
+        """Cuts the files for which that pays; returns their ranges by path."""
+        tasks = [
+            CutTask(self._work, self._cut_key(file, format, digests), file, format)
+            for file, format in files_to_cut(sources)
+        ]
+        if not tasks:
+            return {}
+        sizes = [task.file.size_bytes for task in tasks]
+        records = self._run("unpack", cut_file, tasks, sizes, "bytes")
+        pairs = list(zip(tasks, records, strict=True))
+        self.used.update(piece for pair in pairs for piece in stretch_pieces(*pair))
+        found = {task.file.path: ranges_of(task, record) for task, record in pairs}
+        return {path: ranges for path, ranges in found.items() if ranges is not None}
+
+    def _cut_key(self, file: InputFile, format: Format, digests: Mapping[str, str]) -> str:
+        return piece_key(
+            pass_="cut",
+            sha256=digests[file.path],
+            format=str(format),
+            code=code_digest(),
+            environment=environment(),
+        )
 
     def _scan_task(
         self,

@@ -6,8 +6,9 @@ same unit has the same key whoever runs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from datapipe.engine.sources import SourceInputs
 from datapipe.read import FileRange, plan_ranges
@@ -37,16 +38,27 @@ class Unit:
     """Stored bytes, about."""
 
 
-def plan_units(inputs: SourceInputs) -> Iterator[Unit]:
-    """Yields the units of one input entry, in the order of its files."""
+def plan_units(
+    inputs: SourceInputs, cut: Mapping[str, Sequence[FileRange]] = MappingProxyType({})
+) -> Iterator[Unit]:
+    """Yields the units of one input entry, in the order of its files.
+
+    Args:
+        inputs: the entry.
+        cut: the ranges of files that were cut, by path.
+    """
     total = sum(file.size_bytes for file, _ in inputs.files)
     unit_bytes = max(UNIT_BYTES, min(total // UNITS_OF_SOURCE, MOST_UNIT_BYTES))
-    return group_ranges(inputs.source, _sized_ranges(inputs, unit_bytes), unit_bytes=unit_bytes)
+    return group_ranges(
+        inputs.source, _sized_ranges(inputs, cut, unit_bytes), unit_bytes=unit_bytes
+    )
 
 
-def _sized_ranges(inputs: SourceInputs, unit_bytes: int) -> Iterator[tuple[FileRange, int]]:
+def _sized_ranges(
+    inputs: SourceInputs, cut: Mapping[str, Sequence[FileRange]], unit_bytes: int
+) -> Iterator[tuple[FileRange, int]]:
     for file, format in inputs.files:
-        ranges = plan_ranges(file, format, target_bytes=unit_bytes)
+        ranges = cut.get(file.path) or plan_ranges(file, format, target_bytes=unit_bytes)
         for piece in ranges:
             yield piece, file.size_bytes // len(ranges)
 

@@ -5,6 +5,7 @@ cleaning, of tokens, or of who reads which range. The one place that opens input
 """
 
 from datapipe.read.check import check_fields
+from datapipe.read.cutting import CutError, can_cut, cut_input
 from datapipe.read.damage import DAMAGE_ERRORS
 from datapipe.read.formats import KNOWN_FORMATS, Format, detect_format
 from datapipe.read.inputs import InputFile, ensure_distinct, list_inputs
@@ -12,6 +13,7 @@ from datapipe.read.ranges import (
     BATCH_BYTES,
     MAX_RECORD_BYTES,
     FileRange,
+    Place,
     plan_ranges,
     read_range,
 )
@@ -23,11 +25,15 @@ __all__ = [
     "DAMAGE_ERRORS",
     "KNOWN_FORMATS",
     "MAX_RECORD_BYTES",
+    "CutError",
     "FileRange",
     "Format",
     "InputFile",
+    "Place",
     "ReadResult",
+    "can_cut",
     "check_fields",
+    "cut_input",
     "detect_format",
     "ensure_distinct",
     "input_sha256",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from datapipe.read.damage import StreamDamage
 
@@ -22,16 +22,18 @@ class ByteSource:
     chunks: Iterator[bytes]
     ended: Callable[[], StreamDamage]
     """Makes what is raised where bytes are missing."""
+    start: int = 0
+    """Where the first byte stands in a larger stream."""
     damage: StreamDamage | None = None
     _data: bytes = b""
     _position: int = 0
-    _before: int = field(default=0)
-    """Bytes of the stream before `_data`."""
+    _before: int = 0
+    """Bytes before `_data`."""
 
     @property
     def offset(self) -> int:
         """Where the next byte stands in the stream."""
-        return self._before + self._position
+        return self.start + self._before + self._position
 
     def peek(self, count: int) -> bytes:
         """Returns the next `count` bytes without taking them; fewer only at the end."""

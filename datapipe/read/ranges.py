@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from datapipe.read.damage import HEAD_LIMIT_BYTES, Fault
 from datapipe.read.formats import Format
@@ -23,13 +24,20 @@ from datapipe.read.warc import read_warc
 from datapipe.recipe import Fields
 from tiering.store import View
 
-__all__ = ["BATCH_BYTES", "MAX_RECORD_BYTES", "FileRange", "plan_ranges", "read_range"]
+__all__ = ["BATCH_BYTES", "MAX_RECORD_BYTES", "FileRange", "Place", "plan_ranges", "read_range"]
 
 BATCH_BYTES = 16 << 20
 """About how much input goes into one batch: enough that what a batch costs doesn't show."""
 
 MAX_RECORD_BYTES = 100 << 20
 """A larger record is quarantined."""
+
+
+class Place(Protocol):
+    """Where the bytes of a stretch lie that was cut out of a file; can be pickled."""
+
+    def open(self) -> View:
+        """Opens them for ranged reads."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,9 +48,11 @@ class FileRange:
     format: Format
     start: int
     """Plain JSON lines: the first byte; lines that start in [start, end) belong to the range.
-    Parquet: the first row group. Else 0."""
+    Parquet: the first row group. WARC: that of a record. Else 0."""
     end: int
     """Behind the last byte or row group. Of a file that is read whole: its size."""
+    place: Place | None = None
+    """Of a stretch of the uncompressed stream: where its bytes lie; None: in `file`."""
 
 
 def plan_ranges(file: InputFile, format: Format, *, target_bytes: int) -> list[FileRange]:
@@ -96,62 +106,86 @@ def read_range(
     """
     origin = Origin(source=source, source_file=part.file.relative, licence=licence)
     fields = fields or Fields()
+    if part.place is not None:
+        stretch = replace(part, format=replace(part.format, compression="none"))
+        with part.place.open() as view:
+            chunks = raw_chunks(view)
+            yield from _read(stretch, view, chunks, origin, fields, batch_bytes, max_record_bytes)
+        return
     with open_input(part.file) as view:
-        if part.format.kind == "jsonl":
-            yield from _jsonl(part, view, origin, fields, batch_bytes, max_record_bytes, trusted)
-        elif part.format.kind == "parquet":
-            yield from read_parquet(
-                view,
-                groups=range(part.start, part.end),
-                origin=origin,
-                fields=fields,
-                batch_bytes=batch_bytes,
-                max_record_bytes=max_record_bytes,
-            )
-        elif part.format.kind == "warc":
-            yield from read_warc(
-                stream(view, compression=part.format.compression, trusted=trusted, begins=b"WARC/"),
-                origin=origin,
-                batch_bytes=batch_bytes,
-                max_record_bytes=max_record_bytes,
-            )
-        elif part.format.kind in ("text", "html"):
-            yield from read_text(
-                stream(view, compression=part.format.compression),
-                origin=origin,
-                max_record_bytes=max_record_bytes,
-                is_html=part.format.kind == "html",
-            )
-        else:
-            yield origin.result(faults=[_unsupported(part, view)])
+        yield from _read(
+            part,
+            view,
+            _chunks(part, view, trusted),
+            origin,
+            fields,
+            batch_bytes,
+            max_record_bytes,
+        )
 
 
-def _jsonl(
+def _chunks(part: FileRange, view: View, trusted: int | None) -> Iterator[bytes]:
+    """Returns the uncompressed bytes that a range of a file is in."""
+    kind, compression = part.format.kind, part.format.compression
+    if compression == "none":
+        # Of lines a range starts one byte early: only then is it known whether one starts there,
+        # and it may end in the next range.
+        early = kind == "jsonl" and part.start > 0
+        end = part.end if kind == "warc" else None
+        return raw_chunks(view, start=part.start - early, end=end)
+    begins = b"WARC/" if kind == "warc" else None
+    return stream(view, compression=compression, trusted=trusted, begins=begins)
+
+
+def _read(
     part: FileRange,
     view: View,
+    chunks: Iterator[bytes],
     origin: Origin,
     fields: Fields,
     batch_bytes: int,
     max_record_bytes: int,
-    trusted: int | None,
 ) -> Iterator[ReadResult]:
-    # A range starts one byte early: only then is it known whether a line starts at its border.
-    early = max(part.start - 1, 0)
-    whole = part.format.compression != "none"
-    chunks = (
-        stream(view, compression=part.format.compression, trusted=trusted)
-        if whole
-        else raw_chunks(view, start=early)
-    )
-    cutter = LineCutter(max_record_bytes=max_record_bytes, offset=early, foreign=part.start > 0)
-    return read_jsonl(
-        chunks,
-        cutter,
-        origin=origin,
-        fields=fields,
-        end=None if whole else part.end,
-        batch_bytes=batch_bytes,
-    )
+    kind = part.format.kind
+    if kind == "jsonl":
+        early = part.start > 0 and part.place is None
+        cutter = LineCutter(
+            max_record_bytes=max_record_bytes, offset=part.start - early, foreign=early
+        )
+        is_plain = part.format.compression == "none" and part.place is None
+        return read_jsonl(
+            chunks,
+            cutter,
+            origin=origin,
+            fields=fields,
+            end=part.end if is_plain else None,
+            batch_bytes=batch_bytes,
+        )
+    if kind == "warc":
+        return read_warc(
+            chunks,
+            start=part.start,
+            origin=origin,
+            batch_bytes=batch_bytes,
+            max_record_bytes=max_record_bytes,
+        )
+    if kind in ("text", "html"):
+        return read_text(
+            chunks,
+            origin=origin,
+            max_record_bytes=max_record_bytes,
+            is_html=kind == "html",
+        )
+    if kind == "parquet":
+        return read_parquet(
+            view,
+            groups=range(part.start, part.end),
+            origin=origin,
+            fields=fields,
+            batch_bytes=batch_bytes,
+            max_record_bytes=max_record_bytes,
+        )
+    return iter([origin.result(faults=[_unsupported(part, view)])])
 
 
 def _parquet_borders(file: InputFile, target_bytes: int) -> list[int]:

@@ -59,11 +59,12 @@ def open_input(file: InputFile) -> Iterator[View]:
         ) from error
 
 
-def raw_chunks(view: View, *, start: int = 0) -> Iterator[bytes]:
-    """Yields the bytes as stored, from `start` to the end."""
+def raw_chunks(view: View, *, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """Yields the bytes as stored, from `start` to `end`, by default the end of the file."""
     offset = start
-    while offset < view.size:
-        buffer = bytearray(min(CHUNK_BYTES, view.size - offset))
+    end = view.size if end is None else end
+    while offset < end:
+        buffer = bytearray(min(CHUNK_BYTES, end - offset))
         got = view.read_into(memoryview(buffer), offset)
         if got == 0:
             raise OSError(f"the file ends at byte {offset}, {view.size} were expected")

@@ -22,6 +22,7 @@ _NOT_WEB = ("dns:", "metadata:", "filedesc:", "whois:")
 def read_warc(
     chunks: Iterator[bytes],
     *,
+    start: int,
     origin: Origin,
     batch_bytes: int,
     max_record_bytes: int,
@@ -30,11 +31,12 @@ def read_warc(
 
     Args:
         chunks: the uncompressed stream; it may go on behind damage (`StreamDamage.resumes`).
+        start: where that begins in the file's stream, at a record.
         origin: what all records share.
         batch_bytes: about how many bytes of payload go into one batch.
         max_record_bytes: a longer record is quarantined.
     """
-    source = ByteSource(chunks=chunks, ended=warc_truncated)
+    source = ByteSource(chunks=chunks, ended=warc_truncated, start=start)
     web = WebGathering(max_record_bytes=max_record_bytes)
     for item in warc_records(source, max_record_bytes=max_record_bytes):
         if isinstance(item, Fault):

@@ -1,0 +1,129 @@
+"""Cutting a stream at record borders, for files that can't be read from the middle.
+
+One compressed stream would keep one worker busy and all others idle. It is unpacked once, in
+stretches of whole records, and each stretch is then read on its own. A stream that isn't whole
+isn't cut: what of it can be believed is known only at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from datapipe.read.byte_source import ByteSource
+from datapipe.read.damage import Fault, StreamDamage
+from datapipe.read.formats import Format, Kind
+from datapipe.read.inputs import InputFile
+from datapipe.read.ranges import MAX_RECORD_BYTES
+from datapipe.read.streams import open_input, stream
+from datapipe.read.warc_records import warc_records, warc_truncated
+
+__all__ = ["CutError", "Stretch", "can_cut", "cut_input"]
+
+
+class CutError(Exception):
+    """A stream can't be cut: it is damaged, or a record is too large."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stretch:
+    """Some whole records of a stream."""
+
+    start: int
+    end: int
+    data: bytes
+    """The uncompressed bytes."""
+
+
+def can_cut(format: Format) -> bool:
+    """Tells whether files of this format are cut before they are read."""
+    return format.kind in _CUTTERS and (format.compression != "none" or format.kind != "jsonl")
+
+
+def cut_input(
+    file: InputFile,
+    format: Format,
+    *,
+    target_bytes: int,
+    max_record_bytes: int = MAX_RECORD_BYTES,
+) -> Iterator[Stretch]:
+    """Yields the stretches of a file, which add up to it.
+
+    Args:
+        file: one input.
+        format: one for which `can_cut`.
+        target_bytes: about how many bytes a stretch has.
+        max_record_bytes: a file with a larger record isn't cut.
+
+    Raises:
+        CutError: it has to be read whole.
+        FailedError: it can't be read, or has changed since it was listed.
+    """
+    with open_input(file) as view:
+        chunks = stream(view, compression=format.compression)
+        try:
+            yield from _CUTTERS[format.kind](chunks, target_bytes, max_record_bytes)
+        except StreamDamage as damage:
+            raise CutError(damage.detail) from damage
+
+
+def _cut_lines(chunks: Iterator[bytes], target: int, most: int) -> Iterator[Stretch]:
+    start, parts, size = 0, list[bytes](), 0
+    for chunk in chunks:
+        end = chunk.rfind(b"\n") + 1
+        if size + end >= target and end:
+            data = b"".join([*parts, chunk[:end]])
+            yield Stretch(start=start, end=start + len(data), data=data)
+            start, parts, size = start + len(data), [], 0
+            chunk = chunk[end:]
+        parts.append(chunk)
+        size += len(chunk)
+        if size > most + target:
+            raise CutError(f"a record has more than {most:,} bytes")
+    if size:
+        yield Stretch(start=start, end=start + size, data=b"".join(parts))
+
+
+class _Tee:
+    """Chunks that are kept as they are taken."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._kept = bytearray()
+        self._start = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self._kept += chunk
+            yield chunk
+
+    def stretch(self, end: int) -> Stretch:
+        """Returns what was kept before `end`, which is let go."""
+        count = end - self._start
+        data = bytes(self._kept[:count])
+        del self._kept[:count]
+        found = Stretch(start=self._start, end=end, data=data)
+        self._start = end
+        return found
+
+
+def _cut_warc(chunks: Iterator[bytes], target: int, most: int) -> Iterator[Stretch]:
+    tee = _Tee(chunks)
+    source = ByteSource(chunks=iter(tee), ended=warc_truncated)
+    start = 0
+    for record in warc_records(source, max_record_bytes=most):
+        if isinstance(record, Fault):
+            raise CutError(record.detail)
+        if record.offset - start >= target:
+            yield tee.stretch(record.offset)
+            start = record.offset
+    if source.damage is not None or source.peek(1):
+        raise CutError("it ends inside a record")
+    if source.offset > start:
+        yield tee.stretch(source.offset)
+
+
+_CUTTERS: Mapping[Kind, Callable[[Iterator[bytes], int, int], Iterator[Stretch]]] = {
+    "jsonl": _cut_lines,
+    "warc": _cut_warc,
+}
