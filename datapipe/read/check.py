@@ -10,11 +10,13 @@ from itertools import islice
 
 from datapipe.errors import InputError
 from datapipe.read.columns import is_text, num_named, type_at
+from datapipe.read.csv_rows import Row, csv_rows
 from datapipe.read.damage import Fault, StreamDamage
 from datapipe.read.fields import is_there
 from datapipe.read.formats import KNOWN_FORMATS, Format, detect_format
 from datapipe.read.inputs import InputFile
-from datapipe.read.lines import LineCutter, cut_lines
+from datapipe.read.json_values import ValueCutter, cut_values
+from datapipe.read.lines import LineBlock, LineCutter, cut_lines
 from datapipe.read.parquet_file import ParquetDamage, ParquetInput
 from datapipe.read.records import RecordError, parse_json
 from datapipe.read.streams import open_input, stream
@@ -79,7 +81,7 @@ class _Seen:
 
 
 def _look(file: InputFile, format: Format, path: FieldPath, seen: _Seen) -> None:
-    if format.kind == "jsonl":
+    if format.kind in ("jsonl", "json"):
         for record in islice(_values(file, format), _FIRST_RECORDS - seen.num_looked_at):
             seen.num_looked_at += 1
             if isinstance(record, dict):
@@ -88,6 +90,12 @@ def _look(file: InputFile, format: Format, path: FieldPath, seen: _Seen) -> None
                 _note_keys(record, seen)
     elif format.kind == "parquet":
         _look_at_schema(file, path, seen)
+    elif format.kind in ("csv", "tsv"):
+        for row in islice(_rows(file, format), _FIRST_RECORDS - seen.num_looked_at):
+            seen.num_looked_at += 1
+            seen.num_records += 1
+            seen.has_text |= ".".join(path) in row
+            _note_keys(row, seen)
 
 
 def _values(file: InputFile, format: Format) -> Iterator[object]:
@@ -95,10 +103,30 @@ def _values(file: InputFile, format: Format) -> Iterator[object]:
     with open_input(file) as view:
         chunks = stream(view, compression=format.compression)
         try:
-            for piece in cut_lines(chunks, LineCutter(max_record_bytes=_MAX_LINE_BYTES)):
+            for piece in _pieces(chunks, format):
                 yield from () if isinstance(piece, Fault) else _parsed(piece.lines)
         except StreamDamage:
             return
+
+
+def _rows(file: InputFile, format: Format) -> Iterator[dict[str, object]]:
+    """Yields the rows that can be read."""
+    delimiter = "\t" if format.kind == "tsv" else None
+    with open_input(file) as view:
+        chunks = stream(view, compression=format.compression)
+        cutter = LineCutter(max_record_bytes=_MAX_LINE_BYTES)
+        try:
+            for row in csv_rows(chunks, cutter, delimiter=delimiter):
+                if isinstance(row, Row) and not isinstance(row.values, RecordError):
+                    yield dict(row.values)
+        except (StreamDamage, RecordError):
+            return
+
+
+def _pieces(chunks: Iterator[bytes], format: Format) -> Iterator[LineBlock | Fault]:
+    if format.kind == "json":
+        return cut_values(chunks, ValueCutter(max_record_bytes=_MAX_LINE_BYTES))
+    return cut_lines(chunks, LineCutter(max_record_bytes=_MAX_LINE_BYTES))
 
 
 def _parsed(lines: Sequence[bytes]) -> Iterator[object]:

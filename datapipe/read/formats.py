@@ -23,7 +23,8 @@ __all__ = ["KNOWN_FORMATS", "Format", "Kind", "detect_format", "is_binary"]
 Kind = FormatName | Literal["unsupported"]
 
 KNOWN_FORMATS = (
-    "JSON lines, Parquet, WARC, HTML, plain text; compressed with gzip, zstd, bzip2, xz or lz4"
+    "JSON lines and arrays, CSV, TSV, Parquet, WARC, HTML, plain text"
+    "; compressed with gzip, zstd, bzip2, xz or lz4"
 )
 """For messages."""
 
@@ -42,6 +43,8 @@ _KINDS: dict[str, Kind] = {
     ".warc": "warc",
     ".wet": "warc",
     ".wat": "warc",
+    ".csv": "csv",
+    ".tsv": "tsv",
     ".html": "html",
     ".htm": "html",
     ".xhtml": "html",
@@ -49,20 +52,22 @@ _KINDS: dict[str, Kind] = {
 }
 _SNIFFED = {"", ".txt", ".text", ".json", ".data", ".dat", ".part", ".out"}
 """Names that don't tell: what is in the file decides between JSON lines and text."""
+_MAY_BE_JSON = {*_SNIFFED, ".jsonl", ".ndjson", ".jsonlines"}
+_OF_LINES = {"jsonl", "csv", "tsv"}
+_JSON_ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*(?:\{|\]\s*$)")
+_JSON_OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"')
 
 _UNSUPPORTED_NAMES = {
     ".7z": "a 7-Zip archive",
     ".arc": "an ARC crawl archive",
     ".arrow": "Arrow IPC",
     ".avro": "Avro",
-    ".csv": "CSV",
     ".feather": "Arrow IPC",
     ".orc": "ORC",
     ".rar": "a RAR archive",
     ".tar": "a tar archive",
     ".tbz2": "a tar archive",
     ".tgz": "a tar archive",
-    ".tsv": "TSV",
     ".txz": "a tar archive",
     ".xlsx": "a spreadsheet",
     ".zip": "a ZIP archive",
@@ -152,9 +157,8 @@ def _detect(name: str, content: bytes, compression: Compression) -> Format:
     if kind is None and suffix in _SNIFFED:
         at_least = 2 if suffix in (".txt", ".text") else 1
         kind = "jsonl" if _is_json_lines(content, at_least=at_least) else None
-        if kind is None and suffix == ".json":
-            reason = "JSON that isn't one object a line"
-            return Format(kind="unsupported", compression=compression, reason=reason)
+    if kind in (None, "jsonl") and suffix in _MAY_BE_JSON and _is_json(content, suffix):
+        kind = "json"
     if kind is None and not suffix and is_html(content):
         kind = "html"
     return Format(kind=kind or "text", compression=compression)
@@ -166,7 +170,7 @@ def _unsupported(content: bytes, suffix: str) -> str:
             return what
     if content[257:262] == b"ustar":
         return "a tar archive"
-    if content.startswith(_UTF16) and _KINDS.get(suffix) == "jsonl":
+    if content.startswith(_UTF16) and _KINDS.get(suffix) in _OF_LINES:
         return "UTF-16, not UTF-8"
     return _UNSUPPORTED_NAMES.get(suffix, "")
 
@@ -186,6 +190,14 @@ def _is_json_lines(content: bytes, *, at_least: int) -> bool:
         if cut:
             return content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b'{"')
     return len(lines) >= at_least and all(map(_is_object, lines[: max(at_least, 2)]))
+
+
+def _is_json(content: bytes, suffix: str) -> bool:
+    """Tells whether this is an array of objects, or under .json an object over many lines."""
+    if suffix == ".json":
+        lines = _is_json_lines(content, at_least=1)
+        return not lines and bool(_JSON_ARRAY.match(content) or _JSON_OBJECT.match(content))
+    return suffix not in (".txt", ".text") and bool(_JSON_ARRAY.match(content))
 
 
 def _is_object(line: bytes) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import pyarrow as pa
@@ -135,6 +135,12 @@ class Gathered(_Rows):
             truncated=self.truncated,
             trusted=self.trusted,
         )
+
+    def clear(self) -> None:
+        """Starts anew."""
+        fresh = Gathered()
+        for each in fields(self):
+            setattr(self, each.name, getattr(fresh, each.name))
 
     def _dropped(self, origin: Origin) -> pa.Table:
         tables = [

@@ -1,16 +1,17 @@
-"""JSON lines to documents: one object a line, one document an object."""
+"""JSON to documents: an object is a document, in a line of its own or a value among others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from datapipe.read.damage import Fault, StreamDamage
 from datapipe.read.decoding import FieldDecoder, field_decoder
 from datapipe.read.gathering import Gathered
+from datapipe.read.json_values import ValueCutter, cut_values
 from datapipe.read.lines import LineBlock, LineCutter, cut_lines, is_utf8
 from datapipe.read.records import (
     RecordError,
@@ -21,9 +22,24 @@ from datapipe.read.records import (
 from datapipe.read.results import Origin, ReadResult
 from datapipe.recipe import Fields
 
-__all__ = ["read_jsonl"]
+__all__ = ["read_json", "read_jsonl"]
 
 _BOM = b"\xef\xbb\xbf"
+
+
+class Cutter(Protocol):
+    """What cuts the stream; it knows the record that isn't finished."""
+
+    @property
+    def offset(self) -> int:
+        """Where that starts."""
+
+    @property
+    def length(self) -> int:
+        """How many bytes of it there were."""
+
+    def beginning(self) -> bytes:
+        """Returns what is kept of it."""
 
 
 def read_jsonl(
@@ -45,22 +61,54 @@ def read_jsonl(
         end: see `cut_lines`.
         batch_bytes: about how many bytes of lines go into one batch.
     """
-    parser = _Parser(fields=fields)
     gathered = Gathered()
-    damage: StreamDamage | None = None
-    try:
-        for piece in cut_lines(chunks, cutter, end=end):
-            parser.parse(piece, gathered)
-            if gathered.size_bytes >= batch_bytes:
-                yield gathered.result(origin)
-                gathered = Gathered()
-    except StreamDamage as caught:
-        damage = caught
-    if damage is not None:
+    pieces = cut_lines(chunks, cutter, end=end)
+    yield from _read(pieces, cutter, gathered, origin, fields, batch_bytes)
+    yield gathered.result(origin)
+
+
+def read_json(
+    chunks: Iterator[bytes],
+    *,
+    origin: Origin,
+    fields: Fields,
+    batch_bytes: int,
+    max_record_bytes: int,
+) -> Iterator[ReadResult]:
+    """Yields the documents of a JSON array, or of JSON values one behind the other."""
+    gathered = Gathered()
+    cutter = ValueCutter(max_record_bytes=max_record_bytes)
+    pieces = cut_values(chunks, cutter)
+    yield from _read(pieces, cutter, gathered, origin, fields, batch_bytes)
+    if not gathered.truncated and not cutter.is_whole:
+        what = "data behind the end of its array" if cutter.is_over else "a value or array open"
+        damage = StreamDamage("truncated_json", f"the file ends with {what}", truncated=True)
         gathered.end_with(
             damage, offset=cutter.offset, beginning=cutter.beginning(), length=cutter.length
         )
     yield gathered.result(origin)
+
+
+def _read(
+    pieces: Iterator[LineBlock | Fault],
+    cutter: Cutter,
+    gathered: Gathered,
+    origin: Origin,
+    fields: Fields,
+    batch_bytes: int,
+) -> Iterator[ReadResult]:
+    """Yields results of about `batch_bytes`; what is left when the pieces end is in `gathered`."""
+    parser = _Parser(fields=fields)
+    try:
+        for piece in pieces:
+            parser.parse(piece, gathered)
+            if gathered.size_bytes >= batch_bytes:
+                yield gathered.result(origin)
+                gathered.clear()
+    except StreamDamage as damage:
+        gathered.end_with(
+            damage, offset=cutter.offset, beginning=cutter.beginning(), length=cutter.length
+        )
 
 
 class _Parser:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from datapipe.read.csv_rows import read_csv
 from datapipe.read.damage import HEAD_LIMIT_BYTES, Fault
 from datapipe.read.formats import Format
 from datapipe.read.inputs import InputFile
-from datapipe.read.jsonl import read_jsonl
+from datapipe.read.jsonl import read_json, read_jsonl
 from datapipe.read.lines import LineCutter
 from datapipe.read.parquet import read_parquet
 from datapipe.read.parquet_file import ParquetDamage, ParquetInput
@@ -160,6 +161,23 @@ def _read(
             fields=fields,
             end=part.end if is_plain else None,
             batch_bytes=batch_bytes,
+        )
+    if kind == "json":
+        return read_json(
+            chunks,
+            origin=origin,
+            fields=fields,
+            batch_bytes=batch_bytes,
+            max_record_bytes=max_record_bytes,
+        )
+    if kind in ("csv", "tsv"):
+        return read_csv(
+            chunks,
+            origin=origin,
+            fields=fields,
+            delimiter="\t" if kind == "tsv" else None,
+            batch_bytes=batch_bytes,
+            max_record_bytes=max_record_bytes,
         )
     if kind == "warc":
         return read_warc(

@@ -380,7 +380,6 @@ def test_the_digest_of_an_input_is_that_of_its_bytes(tree: Path) -> None:
             b"\x89PNG\r\n\x1a\n\0\0",
             "is binary data of an unknown format, which this version",
         ),
-        ("a.csv", b"a,b", "is CSV, which"),
     ],
 )
 def test_a_named_file_of_an_unknown_format_is_an_error(
