@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
 
+import pyarrow as pa
+
 from datapipe.errors import InputError
+from datapipe.read.arrow_file import ArrowBatch, ArrowInput
 from datapipe.read.columns import is_text, num_named, type_at
 from datapipe.read.csv_rows import Row, csv_rows
 from datapipe.read.damage import Fault, StreamDamage
@@ -21,6 +24,7 @@ from datapipe.read.parquet_file import ParquetDamage, ParquetInput
 from datapipe.read.records import RecordError, parse_json
 from datapipe.read.streams import open_input, stream
 from datapipe.recipe import FieldPath, Fields
+from tiering.store import View
 
 __all__ = ["check_fields"]
 
@@ -88,8 +92,8 @@ def _look(file: InputFile, format: Format, path: FieldPath, seen: _Seen) -> None
                 seen.num_records += 1
                 seen.has_text |= is_there(record, path)
                 _note_keys(record, seen)
-    elif format.kind == "parquet":
-        _look_at_schema(file, path, seen)
+    elif format.kind in ("parquet", "arrow"):
+        _look_at_schema(file, format, path, seen)
     elif format.kind in ("csv", "tsv"):
         for row in islice(_rows(file, format), _FIRST_RECORDS - seen.num_looked_at):
             seen.num_looked_at += 1
@@ -137,25 +141,35 @@ def _parsed(lines: Sequence[bytes]) -> Iterator[object]:
             yield None
 
 
-def _look_at_schema(file: InputFile, path: FieldPath, seen: _Seen) -> None:
+def _look_at_schema(file: InputFile, format: Format, path: FieldPath, seen: _Seen) -> None:
     with open_input(file) as view:
         try:
-            parquet = ParquetInput(view)
+            schema, num_rows = _schema(view, format)
         except ParquetDamage:
             return
-    twice = num_named(parquet.schema, path[0])
+    twice = num_named(schema, path[0])
     if twice > 1:
         raise InputError(
             f"{file.path} has {twice} columns named `{path[0]}`, so it isn't clear which one is "
             "meant. Rename them, leave the file out, or name another column with --text-field (in "
             "a recipe `fields: {text: ...}`)."
         )
-    seen.num_records += parquet.num_rows
-    seen.num_looked_at += parquet.num_rows
-    seen.has_text |= type_at(parquet.schema, path) is not None
-    for column in parquet.schema:
+    seen.num_records += num_rows
+    seen.num_looked_at += num_rows
+    seen.has_text |= type_at(schema, path) is not None
+    for column in schema:
         seen.keys.setdefault(column.name)
         seen.text_bytes[column.name] += is_text(column.type)
+
+
+def _schema(view: View, format: Format) -> tuple[pa.Schema, int]:
+    """Returns the columns and how many rows there are; of Arrow IPC, as many as are looked at."""
+    if format.kind == "parquet":
+        parquet = ParquetInput(view)
+        return parquet.schema, parquet.num_rows
+    arrow = ArrowInput(view)
+    first = next((batch for _, batch in arrow.batches(range(1))), None)
+    return arrow.schema, first.rows(0) if isinstance(first, ArrowBatch) else 0
 
 
 def _note_keys(record: dict[str, object], seen: _Seen) -> None:

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from datapipe.errors import InputError
+from datapipe.read.arrow_file import ARROW_MAGIC, is_arrow_stream
 from datapipe.read.compressions import Compression, compression_of
 from datapipe.read.damage import StreamDamage
 from datapipe.read.inputs import InputFile
@@ -23,7 +24,7 @@ __all__ = ["KNOWN_FORMATS", "Format", "Kind", "detect_format", "is_binary"]
 Kind = FormatName | Literal["unsupported"]
 
 KNOWN_FORMATS = (
-    "JSON lines and arrays, CSV, TSV, Parquet, WARC, HTML, plain text"
+    "JSON lines and arrays, CSV, TSV, Parquet, Arrow IPC, WARC, HTML, plain text"
     "; compressed with gzip, zstd, bzip2, xz or lz4"
 )
 """For messages."""
@@ -43,6 +44,9 @@ _KINDS: dict[str, Kind] = {
     ".warc": "warc",
     ".wet": "warc",
     ".wat": "warc",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
     ".csv": "csv",
     ".tsv": "tsv",
     ".html": "html",
@@ -60,9 +64,7 @@ _JSON_OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"')
 _UNSUPPORTED_NAMES = {
     ".7z": "a 7-Zip archive",
     ".arc": "an ARC crawl archive",
-    ".arrow": "Arrow IPC",
     ".avro": "Avro",
-    ".feather": "Arrow IPC",
     ".orc": "ORC",
     ".rar": "a RAR archive",
     ".tar": "a tar archive",
@@ -76,7 +78,6 @@ _UNSUPPORTED_MAGIC = {
     b"PK\x03\x04": "a ZIP archive",
     b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",
     b"Rar!\x1a\x07": "a RAR archive",
-    b"ARROW1\x00\x00": "Arrow IPC",
     b"ORC": "ORC",
     b"Obj\x01": "Avro",
     b"PARE": "encrypted Parquet",
@@ -147,12 +148,18 @@ def _detect(name: str, content: bytes, compression: Compression) -> Format:
         if compression == "none":
             return Format(kind="parquet")
         reason = f"Parquet inside {compression}"
+    if content.startswith(ARROW_MAGIC) or is_arrow_stream(content):
+        if compression == "none":
+            return Format(kind="arrow")
+        reason = f"Arrow IPC inside {compression}"
+    if content.startswith(b"FEA1"):
+        reason = "Feather version 1"
     if _WARC.match(content):
         return Format(kind="warc", compression=compression)
     if reason:
         return Format(kind="unsupported", compression=compression, reason=reason)
     kind = _KINDS.get(suffix) if content else _KINDS.get(suffix, "text")
-    if kind == "parquet" and _is_json_lines(content, at_least=1):
+    if kind in ("parquet", "arrow") and _is_json_lines(content, at_least=1):
         kind = "jsonl"
     if kind is None and suffix in _SNIFFED:
         at_least = 2 if suffix in (".txt", ".text") else 1

@@ -23,6 +23,7 @@ __all__ = ["InputFile", "ensure_distinct", "list_inputs"]
 
 _WILDCARDS = frozenset("*?[")
 _UNKNOWN: Identity = (0, 0)
+_DATASETS_NOTES = {"dataset_dict.json", "dataset_info.json", "state.json"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -248,12 +249,22 @@ def _expand(entry: _Entry, walker: Walker) -> list[Path]:
         found = sorted(walker.below(entry.base))
     else:
         return [entry.base]
+    found = _without_notes_of_datasets(found)
     if not found:
         what = "matches no file" if entry.pattern else "holds no file that isn't hidden"
         passed = ", ".join(f"{path} ({why})" for path, why in walker.left_out.items())
         left_out = f"; left out: {passed}" if passed else ""
         raise InputError(f"{entry.given} {what}{left_out}; check the path.")
     return found
+
+
+def _without_notes_of_datasets(paths: list[Path]) -> list[Path]:
+    """Leaves out what Hugging Face `datasets` writes beside its Arrow files."""
+    arrow = {path.parent for path in paths if path.suffix == ".arrow"}
+    folders = arrow | {folder.parent for folder in arrow}
+    return [
+        path for path in paths if path.name not in _DATASETS_NOTES or path.parent not in folders
+    ]
 
 
 def _refuse_dataset(entry: _Entry) -> None:

@@ -1,4 +1,4 @@
-"""Parquet to documents: a row is a document, its place is (row group, row in the group).
+"""Parquet and Arrow to documents: a row is a document, its place (row group or batch, row in it).
 
 Only the columns asked for are read, in slices of a row group. Of a row group that can't be read
 every row is a quarantined record; the others are read.
@@ -7,12 +7,14 @@ every row is a quarantined record; the others are read.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from datapipe.documents import batch_from_columns
+from datapipe.read.arrow_file import ArrowInput
 from datapipe.read.columns import (
     byte_lengths,
     column_at,
@@ -31,7 +33,7 @@ from datapipe.read.results import Origin, ReadResult
 from datapipe.recipe import FieldPath, Fields
 from tiering.store import View
 
-__all__ = ["read_parquet"]
+__all__ = ["read_arrow", "read_parquet"]
 
 
 def read_parquet(
@@ -70,12 +72,63 @@ def read_parquet(
         yield from reader.read(batch_bytes=batch_bytes)
 
 
+def read_arrow(
+    view: View,
+    *,
+    batches: range,
+    origin: Origin,
+    fields: Fields,
+    batch_bytes: int,
+    max_record_bytes: int,
+) -> Iterator[ReadResult]:
+    """Yields the documents of some batches of an Arrow file, or of all of a stream.
+
+    Arguments as `read_parquet`.
+    """
+    yield origin.result()
+    try:
+        file = ArrowInput(view, fields.paths().values())
+    except ParquetDamage as damage:
+        yield _lost_batch(0, f"the file can't be opened as Arrow IPC: {damage}", origin)
+        return
+    for number, batch in file.batches(batches):
+        if isinstance(batch, ParquetDamage):
+            yield _lost_batch(number, f"batch {number} can't be read: {batch}", origin)
+            continue
+        reader = _GroupReader(
+            batch, number, paths=fields.paths(), origin=origin, max_record_bytes=max_record_bytes
+        )
+        yield from reader.read(batch_bytes=batch_bytes)
+
+
+def _lost_batch(number: int, detail: str, origin: Origin) -> ReadResult:
+    fault = Fault(error="corrupt_arrow", detail=detail, offset=number, length=0, raw=b"")
+    return origin.result(faults=[fault], truncated=True)
+
+
+class RowGroups(Protocol):
+    """What has rows in groups: a Parquet file, a batch of an Arrow file."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of all columns."""
+
+    def rows(self, group: int) -> int | None:
+        """Returns how many rows a group has; None: nobody knows."""
+
+    def has_row(self, group: int, row: int) -> bool:
+        """Tells whether a group says that it has a row of this number."""
+
+    def batches(self, group: int, *, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a group. Raises: ParquetDamage: there is no more of it."""
+
+
 class _GroupReader:
     """Reads one row group; `row` is the first one that was not delivered yet."""
 
     def __init__(
         self,
-        file: ParquetInput,
+        file: RowGroups,
         group: int,
         *,
         paths: dict[str, FieldPath],

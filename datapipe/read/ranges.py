@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from datapipe.read.arrow_file import ArrowInput
 from datapipe.read.csv_rows import read_csv
 from datapipe.read.damage import HEAD_LIMIT_BYTES, Fault
 from datapipe.read.formats import Format
 from datapipe.read.inputs import InputFile
 from datapipe.read.jsonl import read_json, read_jsonl
 from datapipe.read.lines import LineCutter
-from datapipe.read.parquet import read_parquet
+from datapipe.read.parquet import read_arrow, read_parquet
 from datapipe.read.parquet_file import ParquetDamage, ParquetInput
 from datapipe.read.results import Origin, ReadResult
 from datapipe.read.streams import open_input, raw_chunks, stream
@@ -49,7 +50,7 @@ class FileRange:
     format: Format
     start: int
     """Plain JSON lines: the first byte; lines that start in [start, end) belong to the range.
-    Parquet: the first row group. WARC: that of a record. Else 0."""
+    Parquet: the first row group; Arrow: batch. WARC: that of a record. Else 0."""
     end: int
     """Behind the last byte or row group. Of a file that is read whole: its size."""
     place: Place | None = None
@@ -71,6 +72,8 @@ def plan_ranges(file: InputFile, format: Format, *, target_bytes: int) -> list[F
         borders = [*range(0, file.size_bytes, target_bytes), file.size_bytes]
     elif format.kind == "parquet":
         borders = _parquet_borders(file, target_bytes)
+    elif format.kind == "arrow":
+        borders = _arrow_borders(file, target_bytes)
     else:
         borders = [0, file.size_bytes]
     pairs = list(itertools.pairwise(borders)) or [(0, 0)]
@@ -203,6 +206,15 @@ def _read(
             batch_bytes=batch_bytes,
             max_record_bytes=max_record_bytes,
         )
+    if kind == "arrow":
+        return read_arrow(
+            view,
+            batches=range(part.start, part.end),
+            origin=origin,
+            fields=fields,
+            batch_bytes=batch_bytes,
+            max_record_bytes=max_record_bytes,
+        )
     return iter([origin.result(faults=[_unsupported(part, view)])])
 
 
@@ -221,6 +233,18 @@ def _parquet_borders(file: InputFile, target_bytes: int) -> list[int]:
             size = 0
         size += parquet.num_bytes(group)
     return [*borders, parquet.num_groups] if parquet.num_groups else borders
+
+
+def _arrow_borders(file: InputFile, target_bytes: int) -> list[int]:
+    with open_input(file) as view:
+        try:
+            count = ArrowInput(view).num_batches
+        except ParquetDamage:
+            return [0, 1]
+    if not count:
+        return [0, 1]
+    step = max(1, count * target_bytes // max(file.size_bytes, 1))
+    return [*range(0, count, step), count]
 
 
 def _unsupported(part: FileRange, view: View) -> Fault:

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 __all__ = ["FORMATS", "FormatName"]
 
-FormatName = Literal["jsonl", "json", "csv", "tsv", "parquet", "text", "html", "warc"]
+FormatName = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow", "text", "html", "warc"]
 
 FORMATS: tuple[FormatName, ...] = get_args(FormatName)
 """What `format:` may say."""

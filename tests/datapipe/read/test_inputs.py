@@ -393,5 +393,5 @@ def test_a_named_file_of_an_unknown_format_is_an_error(
 
 def test_an_unknown_declared_format_is_an_error(tree: Path) -> None:
     (file,) = list_inputs([tree / "a.jsonl"])
-    with pytest.raises(InputError, match="'orc' is unknown; known: jsonl, parquet, text"):
+    with pytest.raises(InputError, match="'orc' is unknown; known: jsonl, json, csv"):
         detect_format(file, declared="orc")

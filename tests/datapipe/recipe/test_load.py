@@ -135,7 +135,7 @@ def test_every_commented_key_of_the_starter_recipe_is_a_key() -> None:
             MINIMAL.replace("}", ", fields: {text: a..b}}"),
             r"line 3: `inputs.fields.text` .*'a\.\.b'",
         ),
-        (MINIMAL.replace("}", ", format: orc}"), "line 3: `inputs.format` .*'jsonl', 'parquet'"),
+        (MINIMAL.replace("}", ", format: orc}"), "line 3: `inputs.format` .*'jsonl', 'json'"),
         ("name: 2024-01-01\n" + MINIMAL[10:], "line 1: `name`"),
         ("name: a\nname: b\n", "line 2: the key `name` is there twice"),
         ("name: a\n? [x]\n: b\n", "line 2: a key isn't text"),
