@@ -80,26 +80,27 @@ class ByteSource:
                 break
         return has_any
 
-    def search(self, pattern: re.Pattern[bytes], *, overlap: int) -> bytes:
-        """Passes over all before the next match, or over the rest; returns how that begins.
+    def search(self, pattern: re.Pattern[bytes], *, overlap: int, keep: int = 1 << 20) -> bytes:
+        """Passes over all before the next match, or over the rest.
 
         Args:
             pattern: of matches of at most `overlap` bytes.
             overlap: see there.
+            keep: bytes of what is passed over that are wanted.
 
         Returns:
-            The first MiB of what was passed over.
+            How that begins.
         """
-        beginning = b""
+        beginning = bytearray()
         while window := self.peek(1 << 20):
             found = pattern.search(window)
             is_last = len(window) < 1 << 20
             end = found.start() if found else len(window) - (0 if is_last else overlap)
-            beginning += window[: min(end, (1 << 20) - len(beginning))]
+            beginning += window[: min(end, keep - len(beginning))]
             self._position += end
             if found or is_last:
                 break
-        return beginning
+        return bytes(beginning)
 
     def put_back(self, data: bytes) -> None:
         """Puts bytes that were taken last before the next ones."""

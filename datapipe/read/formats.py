@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from datapipe.errors import InputError
+from datapipe.read.arc import ARC
 from datapipe.read.arrow_file import ARROW_MAGIC, is_arrow_stream
 from datapipe.read.compressions import Compression, compression_of
 from datapipe.read.damage import StreamDamage
@@ -16,6 +17,7 @@ from datapipe.read.media_types import is_html
 from datapipe.read.packages import need_package
 from datapipe.read.records import RecordError, parse_json
 from datapipe.read.streams import open_input, stream
+from datapipe.read.wiki_dump import WIKI_DUMP
 from datapipe.recipe import FORMATS, FormatName
 from tiering.store import View
 
@@ -24,14 +26,14 @@ __all__ = ["KNOWN_FORMATS", "Format", "Kind", "detect_format", "is_binary"]
 Kind = FormatName | Literal["unsupported"]
 
 KNOWN_FORMATS = (
-    "JSON lines and arrays, CSV, TSV, Parquet, Arrow IPC, WARC, HTML, plain text"
-    "; compressed with gzip, zstd, bzip2, xz or lz4"
+    "JSON lines and arrays, CSV, TSV, Parquet, Arrow IPC, WARC, ARC, Wikipedia XML, HTML, "
+    "plain text; compressed with gzip, zstd, bzip2, xz or lz4"
 )
 """For messages."""
 
 _HEAD_BYTES = 1 << 16
 _WARC = re.compile(rb"\s*WARC/\d\.")
-_WITH_PAGES = {"html", "warc"}
+_WITH_PAGES = {"arc", "html", "warc"}
 _PARQUET_MAGIC = b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _PACKED = {".gz", ".gzip", ".zst", ".zstd", ".bz2", ".bz", ".xz", ".lzma", ".lz4"}
@@ -43,6 +45,7 @@ _KINDS: dict[str, Kind] = {
     ".pq": "parquet",
     ".warc": "warc",
     ".wet": "warc",
+    ".arc": "arc",
     ".wat": "warc",
     ".arrow": "arrow",
     ".feather": "arrow",
@@ -63,7 +66,6 @@ _JSON_OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"')
 
 _UNSUPPORTED_NAMES = {
     ".7z": "a 7-Zip archive",
-    ".arc": "an ARC crawl archive",
     ".avro": "Avro",
     ".orc": "ORC",
     ".rar": "a RAR archive",
@@ -156,6 +158,10 @@ def _detect(name: str, content: bytes, compression: Compression) -> Format:
         reason = "Feather version 1"
     if _WARC.match(content):
         return Format(kind="warc", compression=compression)
+    if ARC.match(content):
+        return Format(kind="arc", compression=compression)
+    if WIKI_DUMP.match(content):
+        return Format(kind="wikipedia", compression=compression)
     if reason:
         return Format(kind="unsupported", compression=compression, reason=reason)
     kind = _KINDS.get(suffix) if content else _KINDS.get(suffix, "text")

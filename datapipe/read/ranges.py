@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from datapipe.read.arc import read_arc
 from datapipe.read.arrow_file import ArrowInput
 from datapipe.read.csv_rows import read_csv
 from datapipe.read.damage import HEAD_LIMIT_BYTES, Fault
@@ -23,6 +24,7 @@ from datapipe.read.results import Origin, ReadResult
 from datapipe.read.streams import open_input, raw_chunks, stream
 from datapipe.read.text import read_text
 from datapipe.read.warc import read_warc
+from datapipe.read.wiki_dump import read_wiki_dump
 from datapipe.recipe import Fields
 from tiering.store import View
 
@@ -189,6 +191,14 @@ def _read(
             origin=origin,
             batch_bytes=batch_bytes,
             max_record_bytes=max_record_bytes,
+        )
+    if kind == "arc":
+        return read_arc(
+            chunks, origin=origin, batch_bytes=batch_bytes, max_record_bytes=max_record_bytes
+        )
+    if kind == "wikipedia":
+        return read_wiki_dump(
+            chunks, origin=origin, batch_bytes=batch_bytes, max_record_bytes=max_record_bytes
         )
     if kind in ("text", "html"):
         return read_text(

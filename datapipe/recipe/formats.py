@@ -6,7 +6,9 @@ from typing import Literal, get_args
 
 __all__ = ["FORMATS", "FormatName"]
 
-FormatName = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow", "text", "html", "warc"]
+FormatName = Literal[
+    "jsonl", "json", "csv", "tsv", "parquet", "arrow", "text", "html", "warc", "arc", "wikipedia"
+]
 
 FORMATS: tuple[FormatName, ...] = get_args(FormatName)
 """What `format:` may say."""

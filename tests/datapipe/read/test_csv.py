@@ -114,6 +114,14 @@ def test_a_damaged_compressed_file_gives_the_rows_before_the_damage(read: Read) 
     assert (reading.errors, reading.truncated) == (["truncated_gzip"], True)
 
 
+class _Plain(csv.excel):
+    lineterminator = "\n"
+
+
+class _Quoting(_Plain):
+    quoting = csv.QUOTE_ALL
+
+
 _CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=12)
 
 
@@ -123,8 +131,7 @@ def test_what_pythons_writer_writes_is_read(
     read: Read, rows: list[tuple[str, str]], is_quoted: bool
 ) -> None:
     out = io.StringIO()
-    quoting = csv.QUOTE_ALL if is_quoted else csv.QUOTE_MINIMAL
-    writer = csv.writer(out, quoting=quoting, lineterminator="\n")
+    writer = csv.writer(out, dialect=_Quoting if is_quoted else _Plain)
     writer.writerow(["text", "url"])
     writer.writerows(rows)
     reading = read("a.csv", out.getvalue().encode())
