@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 _PLAIN_LINES = "jsonl"  # that one ends inside a record is worth a warning: it may be a sample
+_RESUMED = ("warc", "arrow")  # of these what is behind a damaged stretch is read
 _SHOWN = 3
 
 
@@ -88,6 +89,11 @@ def _damaged(row: Mapping[str, Any], faults: pa.Table) -> DamagedFile:
     elif row["format"] == "parquet":
         groups = faults["source_offset"].unique().to_pylist()
         lost = f"{records:,} rows of {_row_groups(groups)} can't be read ({reason})"
+    elif str(row["format"]).startswith(_RESUMED) and faults.num_rows:
+        count = faults.num_rows
+        lost = (
+            f"{count:,} {'stretch' if count == 1 else 'stretches'} of it can't be read ({reason})"
+        )
     else:
         places = faults["source_offset"].to_pylist()
         start = f" of its content from byte {places[0]:,} on" if places else " behind"

@@ -91,7 +91,7 @@ def _pass_over(source: ByteSource, web: WebGathering, offset: int) -> bool:
         return False
     detail = "the record isn't ARC: it has no header"
     web.gathered.faults.append(
-        Fault(error="corrupt_arc", detail=detail, offset=offset, length=length, raw=raw)
+        Fault(error="invalid_arc", detail=detail, offset=offset, length=length, raw=raw)
     )
     return bool(source.peek(1))
 

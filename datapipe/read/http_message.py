@@ -112,7 +112,7 @@ def _unpacked(body: bytes, name: str, *, max_bytes: int, is_cut: bool) -> bytes:
     if is_whole or is_cut:
         return content
     if _CONTROL.search(body, 0, 1024):
-        raise PayloadError("corrupt_payload", problem)
+        raise PayloadError("invalid_payload", problem)
     return body
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from datapipe.read.byte_source import ByteSource
-from datapipe.read.damage import RAW_LIMIT_BYTES, Fault
+from datapipe.read.damage import DAMAGE_ERRORS, RAW_LIMIT_BYTES, Fault
 from datapipe.read.gathering import Gathered
 from datapipe.read.http_message import PayloadError, dechunked, parse_response
 from datapipe.read.results import Origin, ReadResult
@@ -42,6 +42,7 @@ def read_warc(
         if isinstance(item, Fault):
             web.gathered.faults.append(item)
             web.gathered.size_bytes += len(item.raw)
+            web.gathered.truncated |= bool(DAMAGE_ERRORS.match(item.error))
         else:
             _take(item, web, max_record_bytes)
         if web.gathered.size_bytes >= batch_bytes:

@@ -180,7 +180,7 @@ def _to_next(
     """Goes to the next record; yields what is passed over, and `taken` before it, as a fault."""
     raw = taken + source.search(_NEXT, overlap=_NEXT_BYTES)
     yield Fault(
-        error="corrupt_warc",
+        error="invalid_warc",
         detail=f"the record isn't WARC: {reason}",
         offset=offset,
         length=source.offset - offset,

@@ -117,6 +117,8 @@ def test_every_record_of_a_crawl_is_kept_dropped_or_quarantined(
     (tmp_path / "a.warc.gz").write_bytes(b"".join([*others, *records, damaged, *others]))
     report = build([tmp_path / "a.warc.gz"], tokenizer_path, tmp_path / "ds")
     (ledger,) = report.ledgers
+    (damaged_file,) = report.damaged
+    assert "1 stretch of it can't be read (the gzip member at byte" in str(damaged_file)
     assert (ledger.records, ledger.kept, ledger.blank_lines) == (41, 20, 2)
     assert ledger.dropped == {"read.http_status": 20}
     assert ledger.quarantined == {"corrupt_gzip": 1}

@@ -67,8 +67,8 @@ def test_other_responses_are_dropped_with_a_rule(read: Read, block: bytes, rule:
 @pytest.mark.parametrize(
     ("bad", "error"),
     [
-        (b"something that is no record\n", "corrupt_arc"),
-        (b"http://a.example/ 1.2.3.4 20140402000000 text/html -1\n", "corrupt_arc"),
+        (b"something that is no record\n", "invalid_arc"),
+        (b"http://a.example/ 1.2.3.4 20140402000000 text/html -1\n", "invalid_arc"),
         (record("http://a.example/", b"<p>" * 999), "record_too_large"),
     ],
 )
@@ -85,7 +85,7 @@ def test_every_cut_gives_the_whole_records_before_it(read: Read) -> None:
         reading = read("a.arc", data[:cut])
         whole = (cut >= len(HEAD + ONE) - 1) + (cut >= len(data) - 1)
         assert len(reading.texts) == whole, cut
-        assert set(reading.errors) <= {"truncated_arc", "corrupt_arc"}, cut
+        assert set(reading.errors) <= {"truncated_arc", "invalid_arc"}, cut
 
 
 @settings(max_examples=100, deadline=None)

@@ -192,18 +192,18 @@ def test_the_type_is_what_the_server_says_else_what_it_looks_like(
     ("bad", "error"),
     [
         (record(b"nothing like HTTP"), "invalid_http"),
-        (record(http(b"x"), length=3), "corrupt_warc"),
-        (record(http(b"x"), length=90), "corrupt_warc"),
-        (record(http(b"x"), length=1500), "corrupt_warc"),
-        (record(http(b"x"), length="many"), "corrupt_warc"),
-        (record(http(b"x")).replace(b"Content-Length", b"Content-Size"), "corrupt_warc"),
-        (b"something else\r\n\r\nthat isn't WARC\r\n\r\n", "corrupt_warc"),
+        (record(http(b"x"), length=3), "invalid_warc"),
+        (record(http(b"x"), length=90), "invalid_warc"),
+        (record(http(b"x"), length=1500), "invalid_warc"),
+        (record(http(b"x"), length="many"), "invalid_warc"),
+        (record(http(b"x")).replace(b"Content-Length", b"Content-Size"), "invalid_warc"),
+        (b"something else\r\n\r\nthat isn't WARC\r\n\r\n", "invalid_warc"),
         (record(http(b"x"), WARC_Block_Digest=sha1(b"y")), "digest_mismatch"),
         (record(http(b"x"), WARC_Payload_Digest=sha1(b"y")), "digest_mismatch"),
         (record(http(b"x" * 5000)), "record_too_large"),
         (record(http(gzip.compress(b"x" * 9999), Content_Encoding="gzip")), "record_too_large"),
-        (record(http(gzip.compress(b"x")[:-9], Content_Encoding="gzip")), "corrupt_payload"),
-        (record(http(b"\x1f\x8b\x08\0bad", Content_Encoding="gzip")), "corrupt_payload"),
+        (record(http(gzip.compress(b"x")[:-9], Content_Encoding="gzip")), "invalid_payload"),
+        (record(http(b"\x1f\x8b\x08\0bad", Content_Encoding="gzip")), "invalid_payload"),
     ],
 )
 def test_a_bad_record_is_quarantined_and_its_neighbours_survive(
@@ -244,7 +244,7 @@ def test_line_ends_behind_the_last_record_dont_matter(read: Read, ending: bytes)
 
 def test_zeros_behind_the_records_are_one_fault(read: Read) -> None:
     reading = read("a.warc", PAGES[0] + b"\0" * 3_000_000)
-    assert (reading.texts, reading.errors) == (TEXTS[:1], ["corrupt_warc"])
+    assert (reading.texts, reading.errors) == (TEXTS[:1], ["invalid_warc"])
     assert reading.quarantined[0]["source_length"] == 3_000_000
 
 
@@ -297,7 +297,7 @@ def test_a_damaged_member_costs_its_record_alone(read: Read, damage: str) -> Non
         bad[20:60] = bytes(40)
     reading = read("a.warc.gz", MEMBERS[0] + bytes(bad) + MEMBERS[2] + MEMBERS[3])
     assert reading.texts == [TEXTS[0], TEXTS[2], TEXTS[3]]
-    assert reading.errors == ["corrupt_gzip"]
+    assert (reading.errors, reading.truncated) == (["corrupt_gzip"], True)
     assert reading.quarantined[0]["source_offset"] == len(PAGES[0])
     if damage not in ("header", "length"):  # the member says how long it was
         starts = [len(b"".join(PAGES[:number])) for number in (0, 2, 3)]
