@@ -22,7 +22,7 @@ from datapipe.dataset.signals import decode_signals
 from datapipe.dataset.tables import HASH_BYTES
 from datapipe.dataset.verify.report import Findings
 
-__all__ = ["check_manifest", "check_tables", "check_tokenizer", "wrong_ids"]
+__all__ = ["ID_FIELDS", "check_manifest", "check_tables", "check_tokenizer", "wrong_ids"]
 
 ID_FIELDS = ["source", "source_file", "source_offset", "source_length", "content_hash"]
 """What a doc_id is the hash of."""

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from datapipe.dataset import Dataset, Repository, ShardRecord, layout, set_tag, verify_dataset
 from datapipe.dataset.shards import Tokens
+from datapipe.dataset.verify.shards import look_at_block
 from datapipe.testing import commit_small, small_docmap, small_draft, small_tokens
 from tiering.errors import StoreError
 from tiering.testing import FaultyStore
@@ -271,6 +272,22 @@ def test_wrong_ids_are_found(repo: Repository, position: int, token: int, expect
     (problem,) = written(repo, with_token(position, token), DOCUMENTS)
     assert expected in problem
     assert problem.startswith("tokens/")
+
+
+@given(data=st.data())
+@settings(max_examples=100)
+def test_ends_are_counted_wherever_they_stand(data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from([np.dtype("<u2"), np.dtype("<u4")]))
+    tokens = np.array(data.draw(st.lists(st.integers(0, 6), max_size=12)), dtype=dtype)
+    eos_id = data.draw(st.integers(0, 7))
+    places = st.lists(st.integers(0, len(tokens) - 1), max_size=6) if len(tokens) else st.just([])
+    ends = np.array(sorted(data.draw(places)), dtype=np.int64)
+    before = tokens.copy()
+    found = look_at_block(tokens, ends, eos_id=eos_id)
+    assert found.num_ends == before.tolist().count(eos_id)
+    assert found.num_closed == before[ends].tolist().count(eos_id)
+    assert found.max_id == max(before.tolist(), default=0)
+    assert tokens.tolist() == before.tolist()
 
 
 def test_a_recipe_without_end_tokens_is_not_asked_for_them(repo: Repository) -> None:
