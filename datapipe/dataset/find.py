@@ -37,7 +37,8 @@ __all__ = [
     "url_wanted",
 ]
 
-_SHOWN_AT_ONCE = 1000
+_AT_ONCE = 1000
+"""Rows of a table that are read together, if so many are wanted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,7 +145,7 @@ def find(
     """
     index = dataset.index(wanted.kind) if wanted.kind is not None else None
     if index is not None:
-        found = _by_index(dataset, index, wanted)
+        found = _by_index(dataset, index, wanted, at_once=min(limit or _AT_ONCE, _AT_ONCE))
     else:
         found = _by_scan(dataset, wanted, skip if skip is not None else set(), progress)
     for count, row in enumerate(found, start=1):
@@ -159,10 +160,12 @@ def tables_of(dataset: Dataset, wanted: Wanted) -> set[TableName] | None:
     return None if index is None else {row.table for row in index.find(*wanted.hashes)}
 
 
-def _by_index(dataset: Dataset, index: Index, wanted: Wanted) -> Iterator[FoundRow]:
+def _by_index(
+    dataset: Dataset, index: Index, wanted: Wanted, *, at_once: int
+) -> Iterator[FoundRow]:
     assert wanted.kind is not None
     for table, group in groupby(index.find(*wanted.hashes), key=lambda row: row.table):
-        for some in _chunks(group):
+        for some in _chunks(group, at_once):
             rows = [row.row for row in some]
             read = read_rows(dataset, table, rows)
             _check_hashes(dataset, wanted.kind, read, some)
@@ -221,11 +224,11 @@ def _check_hashes(dataset: Dataset, kind: str, read: pa.Table, named: Sequence[I
     )
 
 
-def _chunks(rows: Iterable[IndexedRow]) -> Iterator[list[IndexedRow]]:
+def _chunks(rows: Iterable[IndexedRow], at_once: int) -> Iterator[list[IndexedRow]]:
     some: list[IndexedRow] = []
     for row in rows:
         some.append(row)
-        if len(some) == _SHOWN_AT_ONCE:
+        if len(some) == at_once:
             yield some
             some = []
     if some:

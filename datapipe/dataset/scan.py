@@ -11,12 +11,13 @@ from datapipe.dataset.ahead import read_ahead
 from datapipe.dataset.document_tables import read_table
 from datapipe.dataset.documents import DOCUMENT_COLUMNS
 from datapipe.dataset.index.covered import TableName, missing
-from datapipe.dataset.parquet import DEFAULT_GROUP_ROWS
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.tables import DROPPED
 from datapipe.errors import DatapipeError
 
 __all__ = ["TableStream", "documents_stream", "dropped_stream"]
+
+_ROWS_AT_ONCE = 1 << 17
 
 
 def documents_stream(
@@ -66,28 +67,28 @@ class TableStream:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
-            for table in read_ahead(self._groups(), self._read):
+            for table in read_ahead(self._stretches(), self._read):
                 yield from table.to_batches()
         except DatapipeError as error:
             self.failure = error
             raise
 
-    def _groups(self) -> Iterator[tuple[TableName, int]]:
+    def _stretches(self) -> Iterator[tuple[TableName, range]]:
         for name in self._tables:
-            for group in range(-(-self._num_rows(name) // DEFAULT_GROUP_ROWS)):
-                yield name, group
+            for start in range(0, self._num_rows(name), _ROWS_AT_ONCE):
+                yield name, range(start, start + _ROWS_AT_ONCE)
 
     def _num_rows(self, name: TableName) -> int:
         if name.source is None:
             return self._dataset.manifest.files("dropped")[name.number].rows
         return int(self._dataset.shards(name.source).num_documents[name.number])
 
-    def _read(self, place: tuple[TableName, int]) -> pa.Table:
-        name, group = place
+    def _read(self, place: tuple[TableName, range]) -> pa.Table:
+        name, rows = place
         given = {"source": name.source, "shard": name.number} if name.source is not None else {}
         wanted = [c for c in self.schema.names if c not in given and c not in self._unread]
         # Some column must be read: it has the number of rows.
-        table = read_table(self._dataset, name, wanted or ["source_length"], [group])
+        table = read_table(self._dataset, name, wanted or ["source_length"], rows)
         columns = [
             table.column(field.name).cast(field.type)
             if field.name in wanted

@@ -18,7 +18,7 @@ import pyarrow as pa
 from datapipe.dataset import layout
 from datapipe.dataset.hashing import sha256_hex
 from datapipe.dataset.objects import put_object
-from datapipe.dataset.parquet import conform, encode_table
+from datapipe.dataset.parquet import GROUP_ROWS, conform, encode_table
 from datapipe.dataset.rows import rows_sha256
 from datapipe.dataset.tables import DOCMAP
 from tiering.checksums import BLOCK_BYTES, block_checksum
@@ -96,7 +96,7 @@ def write_shard(
     _check_cover(docmap, len(tokens), text_bytes, shard=f"shard {number} of {source}")
     plain = conform(docmap, DOCMAP)
     raw_sha256, checksums = _raw_digests(data)
-    encoded = encode_table(plain)
+    encoded = encode_table(plain, group_rows=GROUP_ROWS["docmap"])
     docmap_sha256 = sha256_hex(encoded)
     put_object(store, layout.tokens_path(raw_sha256), data, since_seconds=since_seconds)
     put_object(store, layout.docmap_path(docmap_sha256), encoded, since_seconds=since_seconds)

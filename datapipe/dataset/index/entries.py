@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -22,6 +22,8 @@ __all__ = [
     "join",
     "places",
 ]
+
+_ROWS_AT_ONCE = 1000
 
 UInt64s = npt.NDArray[np.uint64]
 
@@ -49,6 +51,13 @@ class Entries:
     def row(self) -> npt.NDArray[np.int32]:
         """Numbers of the rows."""
         return (self.place & np.uint64(0xFFFFFFFF)).astype(np.int32)
+
+    def rows(self) -> Iterator[tuple[int, int, int]]:
+        """Yields hash, table and row of each; who wants the first ones doesn't pay for all."""
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            part = self.part(start, start + _ROWS_AT_ONCE)
+            columns = (part.hash, part.table, part.row)
+            yield from zip(*(column.tolist() for column in columns), strict=True)
 
     def part(self, start: int, stop: int) -> Entries:
         """Returns rows [start, stop)."""

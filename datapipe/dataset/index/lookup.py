@@ -47,8 +47,7 @@ class Index:
         """
         for number, covered in enumerate(self._covered):
             for entries in self._reader(number).find(first, first if last is None else last):
-                columns = (entries.hash, entries.table, entries.row)
-                for hash_, table, row in zip(*(c.tolist() for c in columns), strict=True):
+                for hash_, table, row in entries.rows():
                     yield IndexedRow(hash_, self._name(covered, table, number), row)
 
     def _name(self, covered: Covered, table: int, number: int) -> TableName:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datapipe.dataset import Dataset, Repository, index_dataset
+from datapipe.dataset.document_tables import read_rows
 from datapipe.dataset.find import (
     FoundRow,
     Wanted,
@@ -21,6 +23,7 @@ from datapipe.dataset.find import (
     url_wanted,
 )
 from datapipe.dataset.index import TableName
+from datapipe.dataset.parquet import GROUP_ROWS
 from datapipe.errors import DamagedError, DatasetError
 from datapipe.observe import Progress
 from datapipe.testing import commit_small, small_docmap, small_draft
@@ -106,6 +109,37 @@ def test_records_and_places_are_found_by_scanning(pair: Pair) -> None:
 def test_a_limit_ends_the_search(pair: Pair) -> None:
     for dataset in pair:
         assert len(list(find(dataset, domain_wanted("example.org"), limit=3))) == 3
+
+
+def test_documents_are_found_in_every_row_group(repo: Repository) -> None:
+    count = 2 * GROUP_ROWS["docmap"] + 5
+    commit_small(repo, small_draft(repo, {"web": [[1] * count]}))
+    index_dataset(repo, time_seconds=1.0)
+    dataset = repo.open()
+    ids = dataset.docmap("web", 0)["doc_id"]
+    places = [0, GROUP_ROWS["docmap"] - 1, GROUP_ROWS["docmap"], count - 1]
+    for row in places:
+        (one,) = find(dataset, id_wanted(ids[row].as_py().hex()))
+        assert (key(one), one.values["doc_id"]) == (("web", 0, row), ids[row].as_py())
+    read = read_rows(dataset, TableName("web", 0), places[::-1])
+    assert read["token_start"].to_pylist() == places[::-1]
+    with pytest.raises(DamagedError, match=f"names row {count} of docmap/"):
+        read_rows(dataset, TableName("web", 0), [0, count])
+
+
+def test_a_few_of_many_documents_are_read_alone(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, indexed = pair
+    read: list[int] = []
+
+    def reading(dataset: Dataset, name: TableName, rows: Sequence[int]) -> Any:
+        read.append(len(rows))
+        return read_rows(dataset, name, rows)
+
+    monkeypatch.setattr("datapipe.dataset.find.read_rows", reading)
+    assert len(list(find(indexed, domain_wanted("example.org"), limit=3))) == 3
+    assert read == [3]
 
 
 def test_a_scan_tells_how_far_it_is_and_leaves_out_what_was_read(pair: Pair) -> None:

@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -250,6 +251,25 @@ def test_a_document_is_found_by_following_the_format(with_index: Dataset) -> Non
     ]
     source, number = numbered[row["table"]]
     assert with_index.docmap(source, number)["doc_id"][row["row"]].as_py() == doc_id
+
+
+def test_a_dataset_that_is_opened_anew_reads_no_footer_again(
+    with_index: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    footers: list[object] = []
+    parquet_file = pq.ParquetFile
+
+    def opening(*args: Any, **options: Any) -> pq.ParquetFile:
+        footers.append(options.get("metadata"))
+        return parquet_file(*args, **options)
+
+    monkeypatch.setattr(pq, "ParquetFile", opening)
+    for _ in range(2):
+        index = with_index.repository.open().index("doc")
+        assert index is not None
+        assert list(index.find(0)) == []
+    assert footers[0] is None
+    assert footers[1] is not None
 
 
 @pytest.mark.parametrize("kind", INDEX_KINDS)
