@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datapipe.dataset import Repository, log_entries, open_dataset, verify_dataset
+from datapipe.dataset.parquet import GROUP_ROWS
 from datapipe.engine import BuildOptions, BuildReport, Request, append_dataset, build_dataset
 from datapipe.errors import DamagedError
 
@@ -144,8 +145,7 @@ def test_what_this_build_cannot_make_is_named(
     for path in objects(out, "dropped"):
         path.unlink()
     # As with another version of the library that writes Parquet.
-    monkeypatch.setattr("datapipe.dataset.parquet.DEFAULT_GROUP_ROWS", 3)
-    monkeypatch.setattr("datapipe.dataset.plan.DEFAULT_GROUP_ROWS", 3)
+    monkeypatch.setitem(GROUP_ROWS, "dropped", 3)
     with pytest.raises(
         DamagedError, match=r"equals version 1 .* 1 other objects .* dropped/.* is missing"
     ):

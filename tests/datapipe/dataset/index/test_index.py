@@ -25,7 +25,7 @@ from datapipe.dataset import (
 from datapipe.dataset.index import TableName, domain_key, id_key
 from datapipe.dataset.index.complete import MOST_FILES
 from datapipe.dataset.layout import INDEX_KINDS
-from datapipe.dataset.parquet import DEFAULT_GROUP_ROWS
+from datapipe.dataset.parquet import GROUP_ROWS
 from datapipe.dataset.rebase import index_draft
 from datapipe.errors import CommitConflictError, DamagedError, UsageError
 from datapipe.testing import commit_small, small_draft
@@ -203,13 +203,13 @@ def test_a_dataset_without_documents_has_empty_indexes(repo: Repository) -> None
 
 
 def test_a_large_file_of_dropped_rows_is_indexed_in_parts(repo: Repository) -> None:
-    rows = DEFAULT_GROUP_ROWS + 10
+    rows = GROUP_ROWS["dropped"] + 10
     commit_small(repo, small_draft(repo, {"web": [[2]]}, dropped=rows))
     index_dataset(repo, ["doc"], time_seconds=1.0)
     index = repo.open().index("doc")
     assert index is not None
     ids = repo.open().dropped()["doc_id"]
-    for row in (0, DEFAULT_GROUP_ROWS - 1, DEFAULT_GROUP_ROWS, rows - 1):
+    for row in (0, GROUP_ROWS["dropped"] - 1, GROUP_ROWS["dropped"], rows - 1):
         found = index.find(id_key(ids[row].as_py()))
         assert [(hit.table, hit.row) for hit in found] == [(TableName(None, 0), row)]
 

@@ -205,8 +205,7 @@ def test_another_environment_is_named(
 def test_tables_with_other_bytes_are_named(
     made: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "DEFAULT_GROUP_ROWS", 7)
-    monkeypatch.setattr(parquet.encode_table, "__kwdefaults__", {"group_rows": 7})
+    monkeypatch.setitem(parquet.GROUP_ROWS, "docmap", 7)
     report = again(made, inputs=tmp_path / "moved")
     assert report.verdict is Verdict.LOGICALLY_IDENTICAL
     assert "docmap" in report.steps[0].other_bytes
