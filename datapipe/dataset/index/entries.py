@@ -128,6 +128,8 @@ def _url_hashes(hashes: pa.UInt64Array) -> UInt64s:
 
 
 def _domain_hashes(domains: pa.DictionaryArray) -> UInt64s:
+    if len(domains) < len(domains.dictionary):  # a few rows have the dictionary of all
+        domains = domains.cast(domains.type.value_type).dictionary_encode()
     keys = [domain_key(domain) for domain in domains.dictionary.to_pylist()]
     codes = domains.indices.to_numpy(zero_copy_only=False)
     found: UInt64s = np.array(keys, dtype=np.uint64)[codes]

@@ -277,7 +277,7 @@ def test_wrong_ids_are_found(repo: Repository, position: int, token: int, expect
 @given(data=st.data())
 @settings(max_examples=100)
 def test_ends_are_counted_wherever_they_stand(data: st.DataObject) -> None:
-    dtype = data.draw(st.sampled_from([np.dtype("<u2"), np.dtype("<u4")]))
+    dtype: np.dtype[Any] = data.draw(st.sampled_from([np.dtype("<u2"), np.dtype("<u4")]))
     tokens = np.array(data.draw(st.lists(st.integers(0, 6), max_size=12)), dtype=dtype)
     eos_id = data.draw(st.integers(0, 7))
     places = st.lists(st.integers(0, len(tokens) - 1), max_size=6) if len(tokens) else st.just([])
