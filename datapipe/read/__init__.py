@@ -8,7 +8,8 @@ from datapipe.read.check import check_fields
 from datapipe.read.cutting import CutError, can_cut, cut_input
 from datapipe.read.damage import DAMAGE_ERRORS
 from datapipe.read.formats import KNOWN_FORMATS, Format, detect_format
-from datapipe.read.inputs import InputFile, ensure_distinct, list_inputs
+from datapipe.read.input_file import InputFile
+from datapipe.read.inputs import ensure_distinct, list_inputs
 from datapipe.read.ranges import (
     BATCH_BYTES,
     MAX_RECORD_BYTES,

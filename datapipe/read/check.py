@@ -17,7 +17,7 @@ from datapipe.read.csv_rows import Row, csv_rows
 from datapipe.read.damage import Fault, StreamDamage
 from datapipe.read.fields import is_there
 from datapipe.read.formats import KNOWN_FORMATS, Format, detect_format
-from datapipe.read.inputs import InputFile
+from datapipe.read.input_file import InputFile
 from datapipe.read.json_values import ValueCutter, cut_values
 from datapipe.read.lines import LineBlock, LineCutter, cut_lines
 from datapipe.read.parquet_file import ParquetDamage, ParquetInput

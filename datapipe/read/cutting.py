@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datapipe.read.byte_source import ByteSource
 from datapipe.read.damage import Fault, StreamDamage
 from datapipe.read.formats import Format, Kind
-from datapipe.read.inputs import InputFile
+from datapipe.read.input_file import InputFile
 from datapipe.read.ranges import MAX_RECORD_BYTES
 from datapipe.read.streams import open_input, stream
 from datapipe.read.warc_records import warc_records, warc_truncated

@@ -12,7 +12,7 @@ from datapipe.read.arc import ARC
 from datapipe.read.arrow_file import ARROW_MAGIC, is_arrow_stream
 from datapipe.read.compressions import Compression, compression_of
 from datapipe.read.damage import StreamDamage
-from datapipe.read.inputs import InputFile
+from datapipe.read.input_file import InputFile
 from datapipe.read.media_types import is_html
 from datapipe.read.packages import need_package
 from datapipe.read.records import RecordError, parse_json

@@ -16,41 +16,15 @@ from urllib.parse import unquote, urlsplit
 
 from datapipe.errors import InputError
 from datapipe.observe import NO_PROGRESS
+from datapipe.read.input_file import UNKNOWN, InputFile
+from datapipe.read.objects import list_objects
 from datapipe.read.walk import Identity, Walker, identity, is_dataset, unreadable
 from tiering.store import is_url, meant_url, printable_url
 
 __all__ = ["InputFile", "ensure_distinct", "list_inputs"]
 
 _WILDCARDS = frozenset("*?[")
-_UNKNOWN: Identity = (0, 0)
 _DATASETS_NOTES = {"dataset_dict.json", "dataset_info.json", "state.json"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InputFile:
-    """One file to read."""
-
-    path: str
-    """Where it is: absolute, on this machine."""
-    relative: str
-    """What it is called in the dataset: below the entry's root, `/`-separated."""
-    size_bytes: int
-    """Its size when it was listed."""
-    modified_ns: int = 0
-    """When it was last written, nanoseconds since the epoch, as of the listing; 0: not known."""
-    changed_ns: int = 0
-    """When it or what is known of it last changed; unlike `modified_ns` nobody can set it."""
-    identity: Identity = _UNKNOWN
-    """Which file it is, whatever it is called; 0, 0: not known."""
-    given: str = ""
-    """The path that meant it."""
-    named: bool = False
-    """Given by its own path, rather than found in a folder or by a wildcard."""
-
-    def is_as_listed(self, status: os.stat_result) -> bool:
-        """Tells whether a file of this status is the one that was listed, unchanged."""
-        now = (identity(status), status.st_mtime_ns, status.st_ctime_ns)
-        return not self.modified_ns or now == (self.identity, self.modified_ns, self.changed_ns)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +45,8 @@ def list_inputs(
 ) -> list[InputFile]:
     """Returns the files that `paths` mean, ascending by relative name; each file once.
 
-    A path is a file, a folder (everything below it) or a pattern with `*`, `?`, `[...]` and `**`.
+    A path is a file, a folder (everything below it) or a pattern with `*`, `?`, `[...]` and `**`;
+    or a URL of these (see `objects`).
     Hidden files and folders are left out unless named, and so is what the program writes itself:
     the folders of `own` and any dataset. Links are followed; what has several names below one path
     is read once, under a name that isn't a link if there is one, else under the first.
@@ -88,9 +63,25 @@ def list_inputs(
         FailedError: a folder can't be listed.
     """
     given = [paths] if isinstance(paths, str | Path) else paths
-    entries = [_parse(str(path)) for path in given]
-    if not entries:
+    places = [str(path) for path in given]
+    if not places:
         raise InputError("no input path is given; name files, folders or patterns to read.")
+    remote = [place for place in places if not _is_local(place)]
+    if remote:
+        if len(remote) < len(places):
+            raise InputError(
+                f"{printable_url(remote[0])} is in a store and {_first_local(places)} on this "
+                "machine; give each an input entry of its own, of the same source if you like."
+            )
+        found = list_objects(
+            remote,
+            root=None if root is None else str(root),
+            own=[folder for folder in own if not _is_local(folder)],
+            note=note,
+        )
+        ensure_distinct(found)
+        return found
+    entries = [_parse(place) for place in places]
     top = _root(str(root)) if root is not None else _common_root(entries)
     walker = Walker(_local(folder) for folder in own if _is_local(folder))
     found = [file for entry in entries for file in _files(entry, top, walker, note)]
@@ -100,13 +91,17 @@ def list_inputs(
     return files
 
 
+def _first_local(places: Sequence[str]) -> str:
+    return next(place for place in places if _is_local(place))
+
+
 def ensure_distinct(files: Iterable[InputFile]) -> None:
     """Raises InputError if two of one source's files are the same, or have the same name."""
     by_identity: dict[Identity, InputFile] = {}
     by_name: dict[str, InputFile] = {}
     for file in files:
         other = by_identity.setdefault(file.identity, file)
-        if other is not file and file.identity != _UNKNOWN:
+        if other is not file and file.identity != UNKNOWN:
             raise InputError(_same_file(other, file))
         other = by_name.setdefault(file.relative, file)
         if other is not file:
@@ -169,8 +164,8 @@ def _local(given: str) -> Path:
         path = unquote(url.path)
     else:
         raise InputError(
-            f"inputs at {printable_url(given)} can't be read by this version; copy them to a local "
-            "folder, and give its path."
+            f"{printable_url(given)} isn't the URL of a file on this machine, as file:///path is; "
+            "give its path."
         )
     if "\0" in path or not path:
         raise InputError(f"{given!r} isn't a path; name a file, folder or pattern.")

@@ -15,7 +15,7 @@ from datapipe.read.arrow_file import ArrowInput
 from datapipe.read.csv_rows import read_csv
 from datapipe.read.damage import HEAD_LIMIT_BYTES, Fault
 from datapipe.read.formats import Format
-from datapipe.read.inputs import InputFile
+from datapipe.read.input_file import InputFile
 from datapipe.read.jsonl import read_json, read_jsonl
 from datapipe.read.lines import LineCutter
 from datapipe.read.parquet import read_arrow, read_parquet

@@ -15,9 +15,10 @@ from typing import Self
 from datapipe.errors import FailedError
 from datapipe.read.compressions import Compression, unpacked
 from datapipe.read.gzip_members import MemberGunzip
-from datapipe.read.inputs import InputFile
+from datapipe.read.input_file import InputFile
+from datapipe.read.objects import store_and_name
 from tiering.errors import StoreError
-from tiering.store import View, open_store
+from tiering.store import View, open_store, printable_url
 
 __all__ = [
     "CHUNK_BYTES",
@@ -30,6 +31,9 @@ __all__ = [
 CHUNK_BYTES = 1 << 18
 """Bytes read at once: below this, calls cost more; above it, nothing is gained."""
 
+REMOTE_CHUNK_BYTES = 8 << 20
+"""The same from a store, where a read is a request."""
+
 
 @contextmanager
 def open_input(file: InputFile) -> Iterator[View]:
@@ -38,6 +42,10 @@ def open_input(file: InputFile) -> Iterator[View]:
     Raises:
         FailedError: it can't be opened or read, or isn't the file that was listed any more.
     """
+    if file.is_remote:
+        with _open_object(file) as view:
+            yield view
+        return
     path = Path(file.path)
     try:
         with open_store(str(path.parent)).blocking().open(path.name) as view:
@@ -59,12 +67,34 @@ def open_input(file: InputFile) -> Iterator[View]:
         ) from error
 
 
+@contextmanager
+def _open_object(file: InputFile) -> Iterator[View]:
+    """Opens an object of a store; its view reads the version that was listed, or raises."""
+    shown = printable_url(file.path)
+    try:
+        store, name = store_and_name(file.path)
+        info = store.head(name)
+        if info.size != file.size_bytes or (file.etag and info.etag != file.etag):
+            raise FailedError(
+                f"{shown} was changed or replaced after it was listed; nothing that was read of it "
+                "is used. Run again once nothing writes to it."
+            )
+        with store.open(name) as view:
+            yield view
+    except (StoreError, OSError) as error:
+        raise FailedError(
+            f"{shown} can't be read: {error}; nothing was taken from it. Make it readable or leave "
+            "it out."
+        ) from error
+
+
 def raw_chunks(view: View, *, start: int = 0, end: int | None = None) -> Iterator[bytes]:
     """Yields the bytes as stored, from `start` to `end`, by default the end of the file."""
     offset = start
     end = view.size if end is None else end
+    size = CHUNK_BYTES if view.fileno() is not None else REMOTE_CHUNK_BYTES
     while offset < end:
-        buffer = bytearray(min(CHUNK_BYTES, end - offset))
+        buffer = bytearray(min(size, end - offset))
         got = view.read_into(memoryview(buffer), offset)
         if got == 0:
             raise OSError(f"the file ends at byte {offset}, {view.size} were expected")

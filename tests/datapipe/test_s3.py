@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import uuid
 from pathlib import Path
@@ -13,6 +14,7 @@ from datapipe.dataset import index_dataset, open_dataset, verify_dataset
 from datapipe.engine import BuildOptions, Request, append_dataset, build_dataset
 from datapipe.errors import DamagedError
 from datapipe.lineage import open_sql, read_documents, why_document
+from tiering.store import open_store
 from tiering.testing import Fault, FaultProxy, S3Server
 
 pytestmark = pytest.mark.s3
@@ -57,6 +59,26 @@ def test_a_dataset_on_s3_is_the_one_on_a_folder(
     assert open_dataset(url).version == 2
     assert open_dataset(f"{url}@1").version == 1
     assert read_documents(open_dataset(url), head=3)[0]["text"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_inputs_on_s3_give_what_they_give_in_a_folder(
+    tmp_path: Path, tokenizer_path: Path, url: str, workers: int
+) -> None:
+    folder, remote = tmp_path / "raw", url.removesuffix("/dataset") + "/raw"
+    (folder / "b").mkdir(parents=True)
+    write_texts(folder / "a.jsonl", texts(300, word="dog"))
+    (folder / "b" / "c.jsonl.gz").write_bytes(gzip.compress((folder / "a.jsonl").read_bytes()))
+    (folder / "b" / "d.txt").write_text("a text")
+    store = open_store(remote).blocking()
+    for name in ("a.jsonl", "b/c.jsonl.gz", "b/d.txt"):
+        store.put(name, (folder / name).read_bytes())
+    for given, out in ((str(folder), "local"), (remote, "remote")):
+        request = Request(inputs=(given,), tokenizer=str(tokenizer_path))
+        build_dataset(request, out=str(tmp_path / out), options=BuildOptions(workers=workers))
+    local, there = open_dataset(str(tmp_path / "local")), open_dataset(str(tmp_path / "remote"))
+    assert there.manifest.digests == local.manifest.digests
+    assert there.inputs().to_pylist() == local.inputs().to_pylist()
 
 
 @pytest.mark.parametrize(
