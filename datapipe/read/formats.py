@@ -17,6 +17,7 @@ from datapipe.read.media_types import is_html
 from datapipe.read.packages import need_package
 from datapipe.read.records import RecordError, parse_json
 from datapipe.read.streams import open_input, stream
+from datapipe.read.tar_samples import is_tar
 from datapipe.read.wiki_dump import WIKI_DUMP
 from datapipe.recipe import FORMATS, FormatName
 from tiering.store import View
@@ -26,14 +27,14 @@ __all__ = ["KNOWN_FORMATS", "Format", "Kind", "detect_format", "is_binary"]
 Kind = FormatName | Literal["unsupported"]
 
 KNOWN_FORMATS = (
-    "JSON lines and arrays, CSV, TSV, Parquet, Arrow IPC, WARC, ARC, Wikipedia XML, HTML, "
+    "JSON lines and arrays, CSV, TSV, Parquet, Arrow IPC, WARC, ARC, Wikipedia XML, tar, HTML, "
     "plain text; compressed with gzip, zstd, bzip2, xz or lz4"
 )
 """For messages."""
 
 _HEAD_BYTES = 1 << 16
 _WARC = re.compile(rb"\s*WARC/\d\.")
-_WITH_PAGES = {"arc", "html", "warc"}
+_WITH_PAGES = {"arc", "html", "tar", "warc"}
 _PARQUET_MAGIC = b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _PACKED = {".gz", ".gzip", ".zst", ".zstd", ".bz2", ".bz", ".xz", ".lzma", ".lz4"}
@@ -46,6 +47,10 @@ _KINDS: dict[str, Kind] = {
     ".warc": "warc",
     ".wet": "warc",
     ".arc": "arc",
+    ".tar": "tar",
+    ".tgz": "tar",
+    ".tbz2": "tar",
+    ".txz": "tar",
     ".wat": "warc",
     ".arrow": "arrow",
     ".feather": "arrow",
@@ -69,10 +74,6 @@ _UNSUPPORTED_NAMES = {
     ".avro": "Avro",
     ".orc": "ORC",
     ".rar": "a RAR archive",
-    ".tar": "a tar archive",
-    ".tbz2": "a tar archive",
-    ".tgz": "a tar archive",
-    ".txz": "a tar archive",
     ".xlsx": "a spreadsheet",
     ".zip": "a ZIP archive",
 }
@@ -158,6 +159,8 @@ def _detect(name: str, content: bytes, compression: Compression) -> Format:
         reason = "Feather version 1"
     if _WARC.match(content):
         return Format(kind="warc", compression=compression)
+    if is_tar(content):
+        return Format(kind="tar", compression=compression)
     if ARC.match(content):
         return Format(kind="arc", compression=compression)
     if WIKI_DUMP.match(content):
@@ -181,8 +184,6 @@ def _unsupported(content: bytes, suffix: str) -> str:
     for magic, what in _UNSUPPORTED_MAGIC.items():
         if content.startswith(magic):
             return what
-    if content[257:262] == b"ustar":
-        return "a tar archive"
     if content.startswith(_UTF16) and _KINDS.get(suffix) in _OF_LINES:
         return "UTF-16, not UTF-8"
     return _UNSUPPORTED_NAMES.get(suffix, "")

@@ -22,6 +22,7 @@ from datapipe.read.parquet import read_arrow, read_parquet
 from datapipe.read.parquet_file import ParquetDamage, ParquetInput
 from datapipe.read.results import Origin, ReadResult
 from datapipe.read.streams import open_input, raw_chunks, stream
+from datapipe.read.tar_samples import read_tar
 from datapipe.read.text import read_text
 from datapipe.read.warc import read_warc
 from datapipe.read.wiki_dump import read_wiki_dump
@@ -189,6 +190,14 @@ def _read(
             chunks,
             start=part.start,
             origin=origin,
+            batch_bytes=batch_bytes,
+            max_record_bytes=max_record_bytes,
+        )
+    if kind == "tar":
+        return read_tar(
+            chunks,
+            origin=origin,
+            fields=fields,
             batch_bytes=batch_bytes,
             max_record_bytes=max_record_bytes,
         )

@@ -7,7 +7,18 @@ from typing import Literal, get_args
 __all__ = ["FORMATS", "FormatName"]
 
 FormatName = Literal[
-    "jsonl", "json", "csv", "tsv", "parquet", "arrow", "text", "html", "warc", "arc", "wikipedia"
+    "jsonl",
+    "json",
+    "csv",
+    "tsv",
+    "parquet",
+    "arrow",
+    "text",
+    "html",
+    "warc",
+    "arc",
+    "tar",
+    "wikipedia",
 ]
 
 FORMATS: tuple[FormatName, ...] = get_args(FormatName)
