@@ -55,7 +55,8 @@ def _record(source: ByteSource, web: WebGathering, most: int) -> bool:
     capture = Capture(
         offset=offset,
         length=len(header) + length,
-        raw=header,
+        header=header,
+        block=b"",
         id=None,
         url=found["url"].decode(errors="replace"),
         date=_date(found["date"].decode()),

@@ -37,7 +37,10 @@ class ByteSource:
 
     def peek(self, count: int) -> bytes:
         """Returns the next `count` bytes without taking them; fewer only at the end."""
-        missing = self._position + count - len(self._data)
+        end = self._position + count
+        missing = end - len(self._data)
+        if missing <= 0:
+            return self._data[self._position : end]
         if missing > 0:
             parts = [self._data[self._position :]]
             while missing > 0 and (more := self._more()):
@@ -54,6 +57,10 @@ class ByteSource:
             raise self.ended()
         self._position += count
         return taken
+
+    def advance(self, count: int) -> None:
+        """Takes `count` bytes that were peeked at."""
+        self._position += count
 
     def take_some(self, limit: int) -> bytes:
         """Returns the next bytes, at most `limit`; none only at the end."""
@@ -72,7 +79,7 @@ class ByteSource:
     def skip_any(self, characters: bytes) -> bool:
         """Passes over bytes that are among `characters`; tells whether there were any."""
         has_any = False
-        while rest := self.peek(1 << 12):
+        while self.peek(1).strip(characters) == b"" and (rest := self.peek(1 << 12)):
             count = len(rest) - len(rest.lstrip(characters))
             self._position += count
             has_any |= count > 0

@@ -15,12 +15,12 @@ from importlib.util import find_spec
 import zstandard
 
 from datapipe.errors import FailedError
+from datapipe.read.header_fields import HeaderFields
 
 __all__ = ["HttpResponse", "PayloadError", "dechunked", "decoded_body", "parse_response"]
 
 _STATUS = re.compile(rb"[A-Za-z]{2,10}(?:/[\d.]*)?[ \t]+(\d{3})(?!\d)")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
-_FOLDED = re.compile(rb"\r?\n[ \t]+")
 _SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 """Bytes that compressed data has and text hasn't."""
@@ -41,8 +41,7 @@ class HttpResponse:
     """A response, its body as stored."""
 
     status: int
-    headers: Mapping[str, str]
-    """By lower-case name; of several of one name the first."""
+    headers: HeaderFields
     body: bytes
 
 
@@ -53,12 +52,7 @@ def parse_response(block: bytes) -> HttpResponse:
         raise PayloadError("invalid_http", "the record doesn't start with an HTTP status line")
     end = _BLANK_LINE.search(block)
     head, body = (block[: end.start()], block[end.end() :]) if end else (block, b"")
-    headers: dict[str, str] = {}
-    for line in _FOLDED.sub(b" ", head).split(b"\n")[1:]:
-        name, colon, value = line.partition(b":")
-        if colon:
-            key = name.strip().lower().decode("latin-1")
-            headers.setdefault(key, value.strip().decode("latin-1"))
+    headers = HeaderFields(head.partition(b"\n")[2])
     return HttpResponse(status=int(found[1]), headers=headers, body=body)
 
 
@@ -75,9 +69,11 @@ def decoded_body(response: HttpResponse, *, max_bytes: int, is_cut: bool = False
         FailedError: it is compressed with Brotli, and the library for that isn't installed.
     """
     body = response.body
-    if "chunked" in response.headers.get("transfer-encoding", "").lower():
+    if "chunked" in response.headers.get(b"transfer-encoding").lower():
         body = dechunked(body)
-    encodings = response.headers.get("content-encoding", "").lower()
+    encodings = response.headers.get(b"content-encoding").lower()
+    if not encodings:
+        return body
     for name in reversed([name.strip() for name in encodings.split(",")]):
         if name in _UNPACK and body:
             body = _unpacked(body, name, max_bytes=max_bytes, is_cut=is_cut)

@@ -67,20 +67,21 @@ def _end(source: ByteSource, gathered: Gathered) -> None:
 
 def _take(record: WarcRecord, web: WebGathering, max_record_bytes: int) -> None:
     headers = record.headers
-    url = headers.get("warc-target-uri", "").strip("<> ") or None
+    url = headers.get(b"warc-target-uri").strip("<> ") or None
     if record.type not in _CONTENT or (url or "").startswith(_NOT_WEB):
         web.pass_over()
         return
     capture = Capture(
         offset=record.offset,
         length=record.length,
-        raw=(record.header_bytes + (record.block or b"")[:RAW_LIMIT_BYTES])[:RAW_LIMIT_BYTES],
-        id=headers.get("warc-record-id"),
+        header=record.header_bytes,
+        block=record.block or b"",
+        id=headers.get(b"warc-record-id") or None,
         url=url,
-        date=headers.get("warc-date"),
-        language=_first(headers.get("warc-identified-content-language")),
-        identified=headers.get("warc-identified-payload-type"),
-        is_cut="warc-truncated" in headers,
+        date=headers.get(b"warc-date") or None,
+        language=_first(headers.get(b"warc-identified-content-language")),
+        identified=headers.get(b"warc-identified-payload-type"),
+        is_cut=b"warc-truncated" in headers,
     )
     if record.block is None:
         detail = f"the record has {record.length:,} bytes, {max_record_bytes:,} are allowed"
@@ -90,17 +91,17 @@ def _take(record: WarcRecord, web: WebGathering, max_record_bytes: int) -> None:
     elif _is_http(record, record.block):
         web.add_http(capture, record.block)
     else:
-        web.add_payload(capture, record.block, headers.get("content-type"))
+        web.add_payload(capture, record.block, headers.get(b"content-type"))
 
 
-def _first(languages: str | None) -> str | None:
-    return languages.partition(",")[0].strip() or None if languages else None
+def _first(languages: str) -> str | None:
+    return languages.partition(",")[0].strip() or None
 
 
 def _is_http(record: WarcRecord, block: bytes) -> bool:
     if record.type != "response":
         return False
-    kind = record.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = record.headers.get(b"content-type").partition(";")[0].strip().lower()
     return kind == "application/http" or (not kind and block.startswith(b"HTTP/"))
 
 
@@ -109,12 +110,12 @@ def _wrong_digest(record: WarcRecord, block: bytes) -> str | None:
 
     A right block digest settles it: tools differ in what they take for the payload.
     """
-    expected = record.headers.get("warc-block-digest")
+    expected = record.headers.get(b"warc-block-digest")
     found = is_digest_of(expected, block) if expected else None
     if found is not None:
         return None if found else f"its block isn't what WARC-Block-Digest says, {expected}"
-    expected = record.headers.get("warc-payload-digest")
-    if not expected or "warc-truncated" in record.headers:
+    expected = record.headers.get(b"warc-payload-digest")
+    if not expected or b"warc-truncated" in record.headers:
         return None
     if any(is_digest_of(expected, payload) is not False for payload in _payloads(record, block)):
         return None
@@ -132,5 +133,5 @@ def _payloads(record: WarcRecord, block: bytes) -> Iterator[bytes]:
         yield block
         return
     yield response.body
-    if "chunked" in response.headers.get("transfer-encoding", "").lower():
+    if "chunked" in response.headers.get(b"transfer-encoding").lower():
         yield dechunked(response.body)

@@ -7,11 +7,12 @@ fault. Any version from 0.9 on, any line ends, any number of them between record
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from datapipe.read.byte_source import ByteSource
 from datapipe.read.damage import RAW_LIMIT_BYTES, Fault, StreamDamage
+from datapipe.read.header_fields import HeaderFields
 
 __all__ = ["WarcRecord", "warc_records", "warc_truncated"]
 
@@ -19,7 +20,6 @@ _MAX_HEADER_BYTES = 1 << 16
 _BETWEEN = b"\r\n"
 _VERSION = b"WARC/"
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
-_FOLDED = re.compile(rb"\r?\n[ \t]+")
 _NEXT = re.compile(rb"(?<=\n)WARC/\d\.\d{1,2}[ \t]*\r?\n")
 _NEXT_BYTES = 32
 _LENGTH = re.compile(r"\d{1,18}")
@@ -33,8 +33,7 @@ class WarcRecord:
     """Of its first byte in the uncompressed stream."""
     length: int
     """Header and block, without the line ends behind."""
-    headers: Mapping[str, str]
-    """By lower-case name; of several of one name the first."""
+    headers: HeaderFields
     header_bytes: bytes
     block: bytes | None
     """None: it is longer than `max_record_bytes`."""
@@ -42,7 +41,7 @@ class WarcRecord:
     @property
     def type(self) -> str:
         """`response`, `conversion`, ..."""
-        return self.headers.get("warc-type", "").lower()
+        return self.headers.get(b"warc-type").lower()
 
 
 def warc_truncated() -> StreamDamage:
@@ -80,7 +79,7 @@ def warc_records(source: ByteSource, *, max_record_bytes: int) -> Iterator[WarcR
 def _record(source: ByteSource, max_record_bytes: int) -> Iterator[WarcRecord | Fault] | None:
     """Returns what the next record gives; None if it isn't whole and nothing is behind it."""
     offset = source.offset
-    head = source.peek(1 << 12)
+    head = source.peek(1 << 10)
     end = _BLANK_LINE.search(head)
     if end is None:
         head = source.peek(_MAX_HEADER_BYTES)
@@ -91,8 +90,8 @@ def _record(source: ByteSource, max_record_bytes: int) -> Iterator[WarcRecord | 
         source.take(len(_VERSION))
         return _to_next(source, offset, _VERSION, "its header has no end")
     header_bytes = source.take(end.end())
-    headers = _parsed(header_bytes)
-    length = headers.get("content-length", "")
+    headers = HeaderFields(header_bytes.partition(b"\n")[2])
+    length = headers.get(b"content-length")
     if not _LENGTH.fullmatch(length):
         return _to_next(source, offset, header_bytes, f"its Content-Length is {length[:40]!r}")
     return _with_block(source, offset, header_bytes, headers, int(length), max_record_bytes)
@@ -102,7 +101,7 @@ def _with_block(
     source: ByteSource,
     offset: int,
     header_bytes: bytes,
-    headers: Mapping[str, str],
+    headers: HeaderFields,
     length: int,
     max_record_bytes: int,
 ) -> Iterator[WarcRecord | Fault] | None:
@@ -111,7 +110,7 @@ def _with_block(
         block = source.peek(length)
         if len(block) < length:
             return _cut_block(source, offset, header_bytes, block)
-        source.take(length)
+        source.advance(length)
         if not _ends_here(source):
             source.put_back(block)
             reason = f"its Content-Length, {length:,}, isn't its length"
@@ -186,20 +185,3 @@ def _to_next(
         length=source.offset - offset,
         raw=raw[:RAW_LIMIT_BYTES],
     )
-
-
-def _parsed(header_bytes: bytes) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for line in _FOLDED.sub(b" ", header_bytes).split(b"\n")[1:]:
-        name, colon, value = line.partition(b":")
-        if colon:
-            key = name.strip().lower().decode("latin-1")
-            headers.setdefault(key, _text(value.strip()))
-    return headers
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")

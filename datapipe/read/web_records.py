@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from datapipe.read.charsets import decoded_page
+from datapipe.read.damage import RAW_LIMIT_BYTES
 from datapipe.read.gathering import Gathered
 from datapipe.read.http_message import PayloadError, decoded_body, parse_response
 from datapipe.read.media_types import HTML, charset_parameter, text_type
@@ -25,13 +26,13 @@ class Capture:
 
     offset: int
     length: int
-    raw: bytes
-    """All of it, for the quarantine."""
+    header: bytes
+    block: bytes
     id: str | None
     url: str | None
     date: str | None
     language: str | None = None
-    identified: str | None = None
+    identified: str = ""
     """Media type that the crawler found."""
     is_cut: bool = False
     """The crawler kept the beginning of a longer payload."""
@@ -55,7 +56,7 @@ class WebGathering:
             status = float(response.status)
             self._drop(capture, "http_status", response.body, value=status, threshold=_OK)
             return
-        content_type = response.headers.get("content-type")
+        content_type = response.headers.get(b"content-type")
         try:
             body = decoded_body(response, max_bytes=self._max_record_bytes, is_cut=capture.is_cut)
         except PayloadError as error:
@@ -85,8 +86,9 @@ class WebGathering:
 
     def refuse(self, capture: Capture, error: str, detail: str) -> None:
         """Takes in a record that can't be read."""
+        raw = (capture.header + capture.block[:RAW_LIMIT_BYTES])[:RAW_LIMIT_BYTES]
         self.gathered.refuse(
-            capture.raw, RecordError(error, detail), offset=capture.offset, length=capture.length
+            raw, RecordError(error, detail), offset=capture.offset, length=capture.length
         )
 
     def pass_over(self) -> None:
