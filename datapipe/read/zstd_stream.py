@@ -22,6 +22,10 @@ MAX_WINDOW_BYTES = 1 << 31
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = range(0x184D2A50, 0x184D2A60)
 _RLE, _RESERVED = 1, 3
+_DICTIONARY = (0x184D2A5D).to_bytes(4, "little")
+"""A frame to be passed over of this kind, before all others, holds the others' dictionary."""
+_DICTIONARY_MARK = b"\x37\xa4\x30\xec"
+_MOST_DICTIONARY_BYTES = 32 << 20
 
 
 def is_zstd(head: bytes) -> bool:
@@ -43,13 +47,16 @@ def unzstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """
     source = ByteSource(chunks=chunks, ended=_truncated)
     frames = trusted = 0
+    dictionary: zstandard.ZstdCompressionDict | None = None
     while magic := source.peek(4):
         if magic == _MAGIC:
             try:
-                trusted += yield from _frame(source)
+                trusted += yield from _frame(source, dictionary)
             except StreamDamage as damage:
                 damage.trusted = trusted if damage.error == "corrupt_zstd" else None
                 raise
+        elif magic == _DICTIONARY and not frames:
+            dictionary = _dictionary(source)
         elif is_skippable(magic):
             _skip_frame(source)
         elif len(magic) < 4 and (_MAGIC.startswith(magic) or magic[:1] in _SKIPPABLE_START):
@@ -62,11 +69,15 @@ def unzstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
 _SKIPPABLE_START = [bytes([first]) for first in range(0x50, 0x60)]
 
 
-def _frame(source: ByteSource) -> Generator[bytes, None, int]:
+def _frame(
+    source: ByteSource, dictionary: zstandard.ZstdCompressionDict | None
+) -> Generator[bytes, None, int]:
     """Yields one frame's content; returns how many bytes it has."""
     num_bytes = 0
     header = source.take(_header_size(source))
-    decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).decompressobj()
+    decoder = zstandard.ZstdDecompressor(
+        dict_data=dictionary, max_window_size=MAX_WINDOW_BYTES
+    ).decompressobj()
     _decode(decoder, header)
     last = False
     while not last:
@@ -90,10 +101,12 @@ def _decode(decoder: zstandard.ZstdDecompressionObj, data: bytes) -> bytes:
     try:
         return decoder.decompress(data)
     except zstandard.ZstdError as error:
-        reason = str(error).removeprefix("zstd decompressor error: ").lower()
-        raise StreamDamage(
-            "corrupt_zstd", f"the zstd data is damaged: {reason}", truncated=True
-        ) from error
+        raise _damage(error) from error
+
+
+def _damage(error: zstandard.ZstdError) -> StreamDamage:
+    reason = str(error).removeprefix("zstd decompressor error: ").lower()
+    return StreamDamage("corrupt_zstd", f"the zstd data is damaged: {reason}", truncated=True)
 
 
 def _header_size(source: ByteSource) -> int:
@@ -110,6 +123,23 @@ def _header_size(source: ByteSource) -> int:
 
 def _skip_frame(source: ByteSource) -> None:
     source.skip(int.from_bytes(source.take(8)[4:], "little"))
+
+
+def _dictionary(source: ByteSource) -> zstandard.ZstdCompressionDict | None:
+    """Takes the frame that web archives hold their dictionary in, itself compressed or not."""
+    size = int.from_bytes(source.take(8)[4:], "little")
+    if size > _MOST_DICTIONARY_BYTES:
+        source.skip(size)
+        return None
+    data = source.take(size)
+    if data[:4] == _MAGIC:
+        try:
+            reader = zstandard.ZstdDecompressor().stream_reader(data)
+            data = reader.read(_MOST_DICTIONARY_BYTES)
+        except zstandard.ZstdError as error:
+            raise _damage(error) from error
+    is_one = data[:4] == _DICTIONARY_MARK
+    return zstandard.ZstdCompressionDict(data) if is_one else None
 
 
 def _truncated() -> StreamDamage:

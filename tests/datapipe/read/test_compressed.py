@@ -205,6 +205,15 @@ def test_a_dictionary_that_isnt_there_is_damage(read: Read) -> None:
     assert (reading.errors, reading.truncated) == (["corrupt_zstd"], True)
 
 
+@pytest.mark.parametrize("pack", [bytes, zst], ids=["plain", "compressed"])
+def test_a_dictionary_before_the_frames_is_used(read: Read, pack: Callable[[bytes], bytes]) -> None:
+    dictionary = zstandard.train_dictionary(2000, [b"number %d" % i for i in range(3000)])
+    packer = zstandard.ZstdCompressor(dict_data=dictionary)
+    packed = skippable(pack(dictionary.as_bytes()), 13) + packer.compress(A) + packer.compress(B)
+    reading = read("a.jsonl.zst", packed)
+    assert (reading.texts, reading.errors) == (read("plain.jsonl", LINES).texts, [])
+
+
 @pytest.mark.parametrize(
     ("name", "packed", "garbage"),
     [
