@@ -77,6 +77,7 @@ def cut_file(task: CutTask) -> dict[str, Any]:
 
 def _cut(task: CutTask) -> dict[str, Any]:
     borders: list[int] | None = None
+    contexts: list[str | None] = []
     stretches = cut_input(task.file, task.format, target_bytes=STRETCH_BYTES)
     try:
         for number, stretch in enumerate(stretches):
@@ -84,9 +85,10 @@ def _cut(task: CutTask) -> dict[str, Any]:
                 data = memoryview(stretch.data)
                 task.work.put_bytes(_piece(task, number), _STREAM, data)
             borders = [*(borders or [stretch.start]), stretch.end]
+            contexts.append(stretch.context)
     except CutError:
         borders = None
-    record = {"borders": borders}
+    record = {"borders": borders, "contexts": contexts}
     task.work.finish(task.piece, record)
     return record
 
@@ -103,8 +105,11 @@ def ranges_of(task: CutTask, record: dict[str, Any]) -> list[FileRange] | None:
             start=start,
             end=end,
             place=StretchPlace(task.work, _piece(task, number)) if is_stored else None,
+            context=context,
         )
-        for number, (start, end) in enumerate(itertools.pairwise(record["borders"]))
+        for number, ((start, end), context) in enumerate(
+            zip(itertools.pairwise(record["borders"]), record["contexts"], strict=True)
+        )
     ]
 
 

@@ -36,6 +36,8 @@ class Row:
     """Its lines, each behind LF."""
     values: Mapping[str, str] | RecordError
     """By column, or why it can't be read."""
+    seen_to: int
+    """How far the stream was looked at to tell that."""
 
 
 @dataclass(slots=True)
@@ -64,7 +66,12 @@ class _Lines:
 
 
 def csv_rows(
-    chunks: Iterator[bytes], cutter: LineCutter, *, delimiter: str | None
+    chunks: Iterator[bytes],
+    cutter: LineCutter,
+    *,
+    delimiter: str | None,
+    header: str | None = None,
+    seen: list[str] | None = None,
 ) -> Iterator[Row | Fault | None]:
     """Yields the rows behind the header; None for a blank line.
 
@@ -72,12 +79,17 @@ def csv_rows(
         chunks: the uncompressed stream.
         cutter: cuts it into lines.
         delimiter: what stands between fields; None: what the header has most of.
+        header: the row that names the columns, if it isn't in the stream.
+        seen: the header is put into it, if it is.
 
     Raises:
         StreamDamage: the stream's own, after the rows before it.
     """
     lines = _Lines(cut_lines(chunks, cutter))
     names: list[str] | None = None
+    if header is not None:
+        delimiter = delimiter or _delimiter(header.encode())
+        names = _parsed(header, delimiter)
     while True:
         taken, is_open = _take(lines, delimiter or ",", cutter.max_record_bytes)
         if lines.fault is not None and not taken:
@@ -90,7 +102,10 @@ def csv_rows(
                 yield None
                 continue
             delimiter = delimiter or _delimiter(taken[0][1])
-            names = _parsed(_text(taken[0][1].removeprefix(_BOM)), delimiter)
+            header = _text(taken[0][1].removeprefix(_BOM))
+            names = _parsed(header, delimiter)
+            if seen is not None:
+                seen.append(header)
             lines.waiting.extendleft(reversed(taken[1:]))
         else:
             yield _row(taken, lines, names, delimiter or ",", is_open=is_open)
@@ -141,7 +156,8 @@ def _row(
     is_open: bool,
 ) -> Row | None:
     offset = taken[0][0]
-    length = taken[-1][0] + len(taken[-1][1]) - offset
+    seen_to = taken[-1][0] + len(taken[-1][1])
+    length = seen_to - offset
     raw = b"\n".join(line for _, line in taken)
     if not raw.strip():
         return None
@@ -151,7 +167,7 @@ def _row(
         values = _parsed(_text(raw), delimiter)
         if len(values) == len(names):
             named = dict(zip(names, values, strict=True))
-            return Row(offset=offset, length=length, raw=raw, values=named)
+            return Row(offset=offset, length=length, raw=raw, values=named, seen_to=seen_to)
         detail = f"the row has {len(values)} fields, there are {len(names)} columns"
         error = RecordError("ragged_row", detail)
     except RecordError as caught:
@@ -160,7 +176,7 @@ def _row(
         lines.waiting.extendleft(reversed(taken[1:]))
         raw = taken[0][1]
         length = len(raw)
-    return Row(offset=offset, length=length, raw=raw, values=error)
+    return Row(offset=offset, length=length, raw=raw, values=error, seen_to=seen_to)
 
 
 def _parsed(text: str, delimiter: str) -> list[str]:
@@ -188,6 +204,8 @@ def _delimiter(header: bytes) -> str:
 def read_csv(
     chunks: Iterator[bytes],
     *,
+    start: int,
+    header: str | None,
     origin: Origin,
     fields: Fields,
     delimiter: str | None,
@@ -198,17 +216,19 @@ def read_csv(
 
     Args:
         chunks: the uncompressed stream.
+        start: where that begins in the file's stream, at a row.
+        header: see `csv_rows`.
         origin: what all records share.
         fields: the columns of text and attributes.
         delimiter: see `csv_rows`.
         batch_bytes: about how many bytes of rows go into one batch.
         max_record_bytes: a longer row is quarantined.
     """
-    cutter = LineCutter(max_record_bytes=max_record_bytes)
+    cutter = LineCutter(max_record_bytes=max_record_bytes, offset=start)
     gathered = Gathered()
     names = {name: ".".join(path) for name, path in fields.paths().items()}
     try:
-        for row in csv_rows(chunks, cutter, delimiter=delimiter):
+        for row in csv_rows(chunks, cutter, delimiter=delimiter, header=header):
             _add(row, names, gathered, max_record_bytes)
             if gathered.size_bytes >= batch_bytes:
                 yield gathered.result(origin)

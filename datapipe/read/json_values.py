@@ -14,7 +14,18 @@ import numpy as np
 from datapipe.read.damage import RAW_LIMIT_BYTES, Fault, StreamDamage
 from datapipe.read.lines import LineBlock
 
-__all__ = ["ValueCutter", "cut_values"]
+__all__ = [
+    "ELEMENTS",
+    "FIRST_ELEMENTS",
+    "LAST_ELEMENTS",
+    "VALUES",
+    "ValueCutter",
+    "cut_values",
+]
+
+VALUES = "values"
+FIRST_ELEMENTS, ELEMENTS, LAST_ELEMENTS = "first elements", "elements", "last elements"
+"""What a stretch of a JSON file is."""
 
 _SPACE = b" \t\r\n"
 _NO_SPACE = re.compile(rb"[^ \t\r\n]")
@@ -44,10 +55,17 @@ def cut_values(chunks: Iterator[bytes], cutter: ValueCutter) -> Iterator[LineBlo
 class ValueCutter:
     """Cuts chunks into values; between two chunks it holds the one that isn't finished."""
 
-    def __init__(self, *, max_record_bytes: int, start: int = 0) -> None:
+    def __init__(
+        self, *, max_record_bytes: int, start: int = 0, context: str | None = None
+    ) -> None:
+        """Begins at `start`; `context` is that of a stretch: VALUES, or the FIRST_ELEMENTS of an
+        array, more of its ELEMENTS, or its LAST_ELEMENTS. None: the stream is a whole file's.
+        """
         self._max = max_record_bytes
         self._position = start  # in the stream, of the next byte that is looked at
-        self._is_array: bool | None = None
+        is_beginning = context in (None, FIRST_ELEMENTS)
+        self._is_array = None if is_beginning else context != VALUES
+        self._may_be_open = context in (FIRST_ELEMENTS, ELEMENTS)
         self.is_over = False
         """Whether the array has ended."""
         self._open = bytearray()  # brackets that aren't closed
@@ -116,7 +134,12 @@ class ValueCutter:
     def is_whole(self) -> bool:
         """Tells whether no value and no array is open, and nothing stands behind an array."""
         is_open = bool(self._held.strip(_SPACE) or self._pending)
-        return not is_open and (self.is_over or not self._is_array)
+        return not is_open and (self.is_over or not self._is_array or self._may_be_open)
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array that is cut, as far as is known."""
+        return bool(self._is_array)
 
     def _begin(self, chunk: bytes, place: int) -> int:
         found = _NO_SPACE.search(chunk, place)

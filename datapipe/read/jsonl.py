@@ -70,14 +70,26 @@ def read_jsonl(
 def read_json(
     chunks: Iterator[bytes],
     *,
+    start: int,
+    context: str | None,
     origin: Origin,
     fields: Fields,
     batch_bytes: int,
     max_record_bytes: int,
 ) -> Iterator[ReadResult]:
-    """Yields the documents of a JSON array, or of JSON values one behind the other."""
+    """Yields the documents of a JSON array, or of JSON values one behind the other.
+
+    Args:
+        chunks: the uncompressed stream.
+        start: where that begins in the file's stream.
+        context: of a stretch, see `ValueCutter`.
+        origin: what all records share.
+        fields: where text and attributes stand.
+        batch_bytes: about how many bytes of values go into one batch.
+        max_record_bytes: a longer value is quarantined.
+    """
     gathered = Gathered()
-    cutter = ValueCutter(max_record_bytes=max_record_bytes)
+    cutter = ValueCutter(max_record_bytes=max_record_bytes, start=start, context=context)
     pieces = cut_values(chunks, cutter)
     yield from _read(pieces, cutter, gathered, origin, fields, batch_bytes)
     if not gathered.truncated and not cutter.is_whole:

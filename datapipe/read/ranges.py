@@ -58,6 +58,8 @@ class FileRange:
     """Behind the last byte or row group. Of a file that is read whole: its size."""
     place: Place | None = None
     """Of a stretch of the uncompressed stream: where its bytes lie; None: in `file`."""
+    context: str | None = None
+    """Of a stretch: what its reader has to know of what is before it; None: it isn't one."""
 
 
 def plan_ranges(file: InputFile, format: Format, *, target_bytes: int) -> list[FileRange]:
@@ -138,7 +140,7 @@ def _chunks(part: FileRange, view: View, trusted: int | None) -> Iterator[bytes]
         # Of lines a range starts one byte early: only then is it known whether one starts there,
         # and it may end in the next range.
         early = kind == "jsonl" and part.start > 0
-        end = part.end if kind == "warc" else None
+        end = None if kind == "jsonl" else part.end
         return raw_chunks(view, start=part.start - early, end=end)
     begins = b"WARC/" if kind == "warc" else None
     return stream(view, compression=compression, trusted=trusted, begins=begins)
@@ -171,6 +173,8 @@ def _read(
     if kind == "json":
         return read_json(
             chunks,
+            start=part.start,
+            context=part.context,
             origin=origin,
             fields=fields,
             batch_bytes=batch_bytes,
@@ -179,6 +183,8 @@ def _read(
     if kind in ("csv", "tsv"):
         return read_csv(
             chunks,
+            start=part.start,
+            header=part.context,
             origin=origin,
             fields=fields,
             delimiter="\t" if kind == "tsv" else None,
@@ -207,7 +213,12 @@ def _read(
         )
     if kind == "wikipedia":
         return read_wiki_dump(
-            chunks, origin=origin, batch_bytes=batch_bytes, max_record_bytes=max_record_bytes
+            chunks,
+            start=part.start,
+            base=part.context,
+            origin=origin,
+            batch_bytes=batch_bytes,
+            max_record_bytes=max_record_bytes,
         )
     if kind in ("text", "html"):
         return read_text(

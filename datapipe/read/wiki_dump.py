@@ -18,7 +18,7 @@ from datapipe.read.gathering import Gathered
 from datapipe.read.records import Record, RecordError
 from datapipe.read.results import Origin, ReadResult
 
-__all__ = ["WIKITEXT", "WIKI_DUMP", "read_wiki_dump"]
+__all__ = ["WIKITEXT", "WIKI_DUMP", "base_of", "dump_truncated", "read_wiki_dump", "wiki_pages"]
 
 WIKI_DUMP = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<mediawiki[\s>]")
 """How a dump begins."""
@@ -32,7 +32,7 @@ _HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
+class WikiPage:
     """One page as it stands."""
 
     offset: int
@@ -42,47 +42,61 @@ class Page:
     is_whole: bool
 
 
-def _truncated() -> StreamDamage:
+def dump_truncated() -> StreamDamage:
     """Returns that a dump ends before its end."""
     return StreamDamage("truncated_xml", "the file ends inside a page or dump", truncated=True)
 
 
-def _pages(source: ByteSource, *, keep: int) -> Iterator[Page]:
+def base_of(source: ByteSource) -> str:
+    """Returns the address of the main page that a dump begins with; empty if it names none."""
+    found = _BASE.search(source.peek(_HEAD_BYTES))
+    return found[1].decode(errors="replace") if found else ""
+
+
+def wiki_pages(source: ByteSource, *, keep: int) -> Iterator[WikiPage]:
     """Yields the pages; the last one may not be whole. Of each the first `keep` bytes are there."""
     while True:
         between = source.search(_PAGE, overlap=_TAG_BYTES)
         if not source.peek(1):
-            yield Page(offset=source.offset, length=0, raw=b"", is_whole=_CLOSED in between)
+            yield WikiPage(offset=source.offset, length=0, raw=b"", is_whole=_CLOSED in between)
             return
         offset = source.offset
         raw = source.take(len("<page>")) + source.search(_END, overlap=_TAG_BYTES, keep=keep)
         is_whole = bool(source.peek(1))
         if source.peek(2) == b"</":
             raw += source.take(len("</page>"))
-        yield Page(offset=offset, length=source.offset - offset, raw=raw, is_whole=is_whole)
+        yield WikiPage(offset=offset, length=source.offset - offset, raw=raw, is_whole=is_whole)
         if not is_whole:
             return
 
 
 def read_wiki_dump(
-    chunks: Iterator[bytes], *, origin: Origin, batch_bytes: int, max_record_bytes: int
+    chunks: Iterator[bytes],
+    *,
+    start: int,
+    base: str | None,
+    origin: Origin,
+    batch_bytes: int,
+    max_record_bytes: int,
 ) -> Iterator[ReadResult]:
     """Yields the documents of a dump.
 
     Args:
         chunks: the uncompressed stream.
+        start: where that begins in the file's stream.
+        base: of a stretch, the address of the wiki's main page; None: the stream says it.
         origin: what all records share.
         batch_bytes: about how many bytes of pages go into one batch.
         max_record_bytes: a longer page is quarantined.
     """
-    source = ByteSource(chunks=chunks, ended=_truncated)
-    found = _BASE.search(source.peek(_HEAD_BYTES))
-    base = found[1].decode(errors="replace") if found else None
+    source = ByteSource(chunks=chunks, ended=dump_truncated, start=start)
+    is_stretch = base is not None
+    base = base if base is not None else base_of(source)
     gathered = Gathered()
-    for page in _pages(source, keep=max_record_bytes):
-        if not page.is_whole:
+    for page in wiki_pages(source, keep=max_record_bytes):
+        if not page.is_whole and (page.length or not is_stretch):
             gathered.end_with(
-                source.damage or _truncated(),
+                source.damage or dump_truncated(),
                 offset=page.offset,
                 beginning=page.raw,
                 length=page.length,
@@ -95,7 +109,7 @@ def read_wiki_dump(
     yield gathered.result(origin)
 
 
-def _add(page: Page, base: str | None, gathered: Gathered, most: int) -> None:
+def _add(page: WikiPage, base: str | None, gathered: Gathered, most: int) -> None:
     gathered.size_bytes += len(page.raw)
     if page.length > most:
         detail = f"the page has {page.length:,} bytes, {most:,} are allowed"
@@ -113,7 +127,7 @@ def _add(page: Page, base: str | None, gathered: Gathered, most: int) -> None:
         gathered.refuse(page.raw, RecordError("invalid_xml", detail), offset=page.offset)
 
 
-def _take(found: ElementTree.Element, page: Page, base: str | None, gathered: Gathered) -> None:
+def _take(found: ElementTree.Element, page: WikiPage, base: str | None, gathered: Gathered) -> None:
     title = found.findtext("title") or ""
     namespace = found.findtext("ns") or "0"
     id, url = found.findtext("id"), _url(base, title)

@@ -49,6 +49,19 @@ LINES += b"bad\n\n   \n" + LINES[:-1]
 WARC = b"".join(record(n, b"<p>WARC/1.0\r\n" * (n % 30)) for n in range(100))
 
 
+VALUES = [{"text": "x, [{" * (n % 30) + '"\n', "id": n} for n in range(200)]
+CSV = b"id,text\n" + b"".join(
+    b'%d,"%s"\n' % (n, b'a ""quoted""\n line' * (n % 9)) for n in range(300)
+)
+CSV += b'ragged\n\n7,"never closed\n8,b\n9,"c"\n'
+DUMP = b"<mediawiki>\n<siteinfo><base>https://a.example/wiki/Main</base></siteinfo>\n" + b"".join(
+    b"<page><title>%d</title><ns>%d</ns><id>%d</id><revision><text>%s</text></revision></page>\n"
+    % (n, n % 7 == 3, n, b"t" * (n % 50))
+    for n in range(200)
+)
+DUMP += b"<page>bad & page</page>\n</mediawiki>\n"
+
+
 def input_file(path: Path, data: bytes) -> InputFile:
     path.write_bytes(data)
     return InputFile(path=str(path), relative=path.name, size_bytes=len(data))
@@ -66,7 +79,12 @@ def read_cut(file: InputFile, target_bytes: int, folder: Path) -> Reading:
             place = Lying(folder / f"{stretch.start}")
             place.path.write_bytes(stretch.data)
         part = FileRange(
-            file=file, format=format, start=stretch.start, end=stretch.end, place=place
+            file=file,
+            format=format,
+            start=stretch.start,
+            end=stretch.end,
+            place=place,
+            context=stretch.context,
         )
         for result in read_range(part, source="web"):
             reading.add(result)
@@ -86,6 +104,16 @@ def read_cut(file: InputFile, target_bytes: int, folder: Path) -> Reading:
         ("a.warc.gz", gzip.compress(WARC)),
         ("b.warc.gz", b"".join(gzip.compress(record(n, b"<p>")) for n in range(9))),
         ("a.warc", WARC[:-4]),
+        ("a.json", json.dumps(VALUES).encode()),
+        ("a.json.gz", gzip.compress(json.dumps(VALUES, indent=1).encode() + b"\n")),
+        ("a.json.gz", gzip.compress("\n".join(json.dumps(v, indent=1) for v in VALUES).encode())),
+        ("a.json", b'[{"text": "a"}, {"text": 1}, 7, {"text": "b"}] '),
+        ("a.csv", CSV),
+        ("a.csv.gz", gzip.compress(CSV.replace(b"\n", b"\r\n"))),
+        ("a.tsv", CSV.replace(b",", b"\t")),
+        ("a.csv", b"text,id\n"),
+        ("a.xml.bz2", bz2.compress(DUMP)),
+        ("a.xml", DUMP),
     ],
 )
 def test_stretches_give_what_the_whole_file_gives(
@@ -116,6 +144,10 @@ def test_any_lines_are_cut_between_records(
         ("a.jsonl.gz", gzip.compress(LINES)[:-8] + b"\1" * 8),
         ("a.jsonl.gz", gzip.compress(LINES) + b"garbage"),
         ("a.jsonl.gz", gzip.compress(b"x" * 3_000_000)),
+        ("a.json", b'[{"text": "a"}, {"text": "b"}'),
+        ("a.json", b'[{"text": "a"}, {"text": "b\n"}, {"text": "c"}]'),
+        ("a.xml", DUMP[:-20]),
+        ("a.csv.gz", gzip.compress(CSV)[:-20]),
         ("a.warc", WARC[:-30]),
         ("a.warc", WARC + b"garbage"),
         ("a.warc.gz", gzip.compress(WARC)[:-20]),
