@@ -5,7 +5,15 @@ come from, of other documents, or of tokens.
 """
 
 from datapipe.clean.drop_empty import DropEmpty
+from datapipe.clean.html import ExtractHtml, ExtractHtmlOptions
 from datapipe.clean.normalize import Normalize, NormalizeOptions
 from datapipe.clean.stages import STAGES
 
-__all__ = ["STAGES", "DropEmpty", "Normalize", "NormalizeOptions"]
+__all__ = [
+    "STAGES",
+    "DropEmpty",
+    "ExtractHtml",
+    "ExtractHtmlOptions",
+    "Normalize",
+    "NormalizeOptions",
+]
