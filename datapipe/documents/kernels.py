@@ -15,13 +15,20 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numba
-from numba.core import config
+import numpy.typing as npt
 
-__all__ = ["cache_folder", "kernel"]
+__all__ = ["Array", "Integer", "cache_folder", "kernel"]
 
+Integer: TypeAlias = Any
+"""A number that is an int in Python and an int64 in a kernel."""
+Array: TypeAlias = npt.NDArray[Any]
+"""What kernels take; they are compiled for the types that they are called with."""
+
+_CONSTANTS = ("characters.py", "kernels.py")
+"""Files without kernels whose constants are compiled into kernels."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -31,13 +38,14 @@ def kernel(function: _Function) -> _Function:
     The compiled function releases the GIL and is safe to call from several threads.
     """
     folder = cache_folder(Path(function.__code__.co_filename).parent)
+    config: Any = numba.core.config
     kept = config.CACHE_DIR
     config.CACHE_DIR = str(folder) if folder else kept
     try:
-        compiled = numba.njit(nogil=True, cache=folder is not None)(function)
+        compiled: Any = numba.njit(nogil=True, cache=folder is not None)(function)
     finally:
         config.CACHE_DIR = kept
-    return compiled  # type: ignore[no-any-return]
+    return compiled
 
 
 @cache
@@ -71,9 +79,14 @@ def _warn_once(folder: Path, reason: str) -> None:
 
 
 def _digest(source: Path) -> str:
-    """Returns a digest of all that compiled code depends on: kernels call those of this folder."""
+    """Returns a digest of all that compiled code depends on.
+
+    Kernels call those of their own folder and of this one, and hold the constants they name.
+    """
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
     for folder in sorted({source, Path(__file__).parent}):
         for path in sorted(folder.glob("*.py")):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+            text = path.read_bytes()
+            if path.name in _CONSTANTS or b"documents.kernels import Array" in text:
+                digest.update(path.name.encode() + b"\0" + text)
     return digest.hexdigest()[:16]

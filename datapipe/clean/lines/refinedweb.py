@@ -20,7 +20,7 @@ _COUNTER = re.compile(
 )
 _SHORT_LINE_WORDS = 10
 _PHRASES = re.compile(
-    r"\A\W*sign[- ]in\b\W*|\W*\bread more\b\W*\Z|\b\d*\s*items? in (?:your )?cart\b", re.IGNORECASE
+    r"\A\W*sign[- ]in\b\W*|\s*\bread more\b\W*\Z|\b\d*\s*items? in (?:your )?cart\b", re.IGNORECASE
 )
 
 
