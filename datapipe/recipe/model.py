@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     StringConstraints,
     field_validator,
@@ -20,7 +19,7 @@ from pydantic import (
 from datapipe.recipe.data_files import named_files, with_files
 from datapipe.recipe.fields import Fields
 from datapipe.recipe.formats import FormatName
-from datapipe.recipe.sizes import parse_size
+from datapipe.recipe.sizes import Size
 from datapipe.recipe.stage_options import STAGE_OPTIONS
 from datapipe.recipe.strict import Strict
 from tiering.store import has_secret
@@ -57,7 +56,6 @@ def _without_secret(text: str) -> str:
 # No "/": in mixtures a source's name stands behind "dataset/". No "@": it marks splits.
 Name = Annotated[str, AfterValidator(_checked_name)]
 Text = Annotated[str, StringConstraints(min_length=1)]
-Size = Annotated[int, BeforeValidator(parse_size)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from typing import Annotated
 
-__all__ = ["parse_size"]
+from pydantic import BeforeValidator
+
+__all__ = ["Size", "parse_size"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?)(b?)\s*", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -27,3 +30,7 @@ def parse_size(size: object) -> int:
     if count != int(count):
         raise ValueError("not a whole number of bytes")
     return int(count)
+
+
+Size = Annotated[int, BeforeValidator(parse_size)]
+"""A number of bytes, as people write it."""

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from pydantic import BaseModel
 
+from datapipe.recipe.cleaning_options import CLEANING_OPTIONS
 from datapipe.recipe.strict import Strict
 
 __all__ = ["STAGE_OPTIONS"]
-
-
-class NormalizeSpec(Strict):
-    """Options of the stage `normalize`."""
-
-    unicode: Literal["NFC", "none"] = "NFC"
-    control_characters: Literal["strip", "keep"] = "strip"
 
 
 class _NoOptions(Strict):
@@ -24,7 +17,7 @@ class _NoOptions(Strict):
 
 
 STAGE_OPTIONS: Mapping[str, type[BaseModel]] = {
-    "normalize": NormalizeSpec,
+    **CLEANING_OPTIONS,
     "drop_empty": _NoOptions,
     "dedup_exact": _NoOptions,
 }

@@ -1,0 +1,54 @@
+"""Stages that look at one text after the other: each text becomes another, or goes for a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from datapipe.clean.changes import Removal, replaced, with_texts, without
+from datapipe.documents import StageResult
+
+__all__ = ["Drop", "Edit", "edit_texts"]
+
+
+class Drop(NamedTuple):
+    """Why a document goes."""
+
+    rule: str
+    value: float | None = None
+    threshold: float | None = None
+
+
+Edit: TypeAlias = Callable[[str], str | Drop]
+"""Takes a text; returns it (itself, if nothing changes), another one, or why it goes."""
+
+
+def edit_texts(
+    batch: pa.RecordBatch, edit: Edit, *, stage: str, candidates: pa.Array | None = None
+) -> StageResult:
+    """Returns what `edit` makes of the texts of a batch.
+
+    Args:
+        batch: documents.
+        edit: what is done to each.
+        stage: who does it.
+        candidates: which documents may need it, bool; the others pass unread. None: all.
+    """
+    texts = batch.column("text")
+    rows = np.arange(batch.num_rows)
+    if candidates is not None:
+        rows = np.flatnonzero(candidates.to_numpy(zero_copy_only=False))
+    changed: dict[int, str] = {}
+    removals = []
+    for row in rows.tolist():
+        text = texts[row].as_py()
+        edited = edit(text)
+        if isinstance(edited, Drop):
+            removals.append(Removal(row, *edited))
+        elif edited is not text and edited != text:
+            changed[row] = edited
+    batch = with_texts(batch, replaced(texts, list(changed), list(changed.values())))
+    return StageResult(*without(batch, removals, stage=stage))
