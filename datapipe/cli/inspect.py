@@ -19,13 +19,14 @@ from datapipe.cli.arguments import (
 )
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
-from datapipe.cli.signing import KeyToCheck
+from datapipe.cli.signing import KeyOfSigner, KeyToCheck, public_key, show_signer
 from datapipe.dataset import (
     Dataset,
     VerifyReport,
     check_signature,
+    check_signers,
+    list_signers,
     open_dataset,
-    read_verifying_key,
     summarize,
     verify_reference,
 )
@@ -43,14 +44,19 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    dataset: DatasetArgument, accept_rollback: AcceptRollback = False, as_json: AsJson = False
+    dataset: DatasetArgument,
+    key: KeyOfSigner = None,
+    accept_rollback: AcceptRollback = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show what a version holds: sources, tokens, counts, digests.
+    """Show what a version holds: sources, tokens, counts, digests; and who signed it.
 
     For example: datapipe show dataset@3
     """
+    verifier = public_key(key)
     opened = open_dataset(dataset, accept_rollback=accept_rollback)
-    data = summarize(opened)
+    signers = check_signers(opened, list_signers(opened), key=verifier)
+    data = {**summarize(opened), "signers": [msgspec.to_builtins(signer) for signer in signers]}
 
     def draw(console: Console) -> None:
         console.print(f"{data['dataset']} version {data['version']}", markup=False)
@@ -67,6 +73,8 @@ def show(
         }
         for name, value in {**facts, **data["tokenizer"]}.items():
             console.print(f"{name:<10} {value}", markup=False)
+        for signer in data["signers"]:
+            console.print(show_signer(signer, key=verifier), markup=False)
 
     Output(as_json=as_json).result(data, draw)
 
@@ -108,7 +116,7 @@ def verify(
 
     For example: datapipe verify dataset@release-1 --sample 0.1
     """
-    verifier = None if key is None else read_verifying_key(key)
+    verifier = public_key(key)
     with progress(quiet=quiet) as listener:
         opened, report = verify_reference(
             dataset,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -15,20 +16,35 @@ from datapipe.dataset import (
     Dataset,
     Signed,
     SigningKey,
+    VerifyingKey,
     open_dataset,
     read_signing_key,
+    read_verifying_key,
     sign_version,
     write_key_pair,
 )
 from datapipe.errors import DatasetError, SignatureError
 
-__all__ = ["KeyToCheck", "KeyToSign", "private_key", "register", "sign_built"]
+__all__ = [
+    "KeyOfSigner",
+    "KeyToCheck",
+    "KeyToSign",
+    "private_key",
+    "public_key",
+    "register",
+    "show_signer",
+    "sign_built",
+]
 
 KeyToCheck = Annotated[
     Path | None,
     typer.Option(
         "--key", help="A public key (PEM): the version must be signed with it.", callback=file_name
     ),
+]
+KeyOfSigner = Annotated[
+    Path | None,
+    typer.Option("--key", help="A public key (PEM): check its signatures.", callback=file_name),
 ]
 KeyToSign = Annotated[
     Path | None,
@@ -53,6 +69,18 @@ def private_key(path: Path) -> SigningKey:
     """Returns the private key in a file; an encrypted one opens with DATAPIPE_KEY_PASSWORD."""
     password = os.environ.get("DATAPIPE_KEY_PASSWORD")
     return read_signing_key(path, password=None if password is None else password.encode())
+
+
+def public_key(path: Path | None) -> VerifyingKey | None:
+    """Returns the public key in a file, None where none is given."""
+    return None if path is None else read_verifying_key(path)
+
+
+def show_signer(signer: Mapping[str, Any], *, key: VerifyingKey | None) -> str:
+    """Returns for people who signed a version, and whether it was checked."""
+    words = {True: "verified", False: "DOESN'T VOUCH for this version", None: "not checked"}
+    said = "" if key is None else f" ({words[signer['verified']]})"
+    return f"signed by {signer['key_id']}{said}"
 
 
 def sign_built(dataset: Dataset, key: SigningKey) -> Signed:

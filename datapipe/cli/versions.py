@@ -12,6 +12,7 @@ from rich.console import Console
 
 from datapipe.cli.arguments import AsJson, Author, DryRun, PlainDataset, Reason, Yes, count, user_or
 from datapipe.cli.output import Output, cell_text, table
+from datapipe.cli.signing import KeyOfSigner, public_key, show_signer
 from datapipe.dataset import (
     Repository,
     Tag,
@@ -53,17 +54,20 @@ def log(
         int | None,
         typer.Option("--limit", "-n", min=1, callback=count, help="Only the newest N versions."),
     ] = None,
+    key: KeyOfSigner = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the versions: when, who, why, how much, and their tags.
+    """List the versions: when, who, why, how much, their tags and who signed them.
 
     For example: datapipe log dataset --limit 5
     """
-    entries = version_history(existing(dataset), newest=limit)
+    verifier = public_key(key)
+    entries = version_history(existing(dataset), newest=limit, key=verifier)
 
     def draw(console: Console) -> None:
         for entry in reversed(entries):
-            console.print("\n".join(_log_lines(entry)), markup=False)
+            signers = [f"    {show_signer(found, key=verifier)}" for found in entry["signers"]]
+            console.print("\n".join([*_log_lines(entry), *signers]), markup=False)
 
     Output(as_json=as_json).result(entries, draw)
 

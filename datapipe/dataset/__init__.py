@@ -21,9 +21,11 @@ from datapipe.dataset.seen import SeenVersions
 from datapipe.dataset.shards import ShardRecord, token_dtype
 from datapipe.dataset.signing import (
     Signed,
+    Signer,
     SigningKey,
     VerifyingKey,
     check_signature,
+    check_signers,
     list_signers,
     read_signing_key,
     read_verifying_key,
@@ -50,6 +52,7 @@ __all__ = [
     "ShardRecord",
     "ShardTable",
     "Signed",
+    "Signer",
     "SigningKey",
     "SourceCounts",
     "SourceSummary",
@@ -64,6 +67,7 @@ __all__ = [
     "begin_transaction",
     "canonical_json",
     "check_signature",
+    "check_signers",
     "commit_version",
     "delete_tag",
     "diff_versions",

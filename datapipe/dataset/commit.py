@@ -297,7 +297,7 @@ def _adds_nothing(draft: VersionDraft, plan: VersionPlan) -> bool:
     new, old = plan.manifest, draft.parent.manifest
     if (new.digests.logical, new.tokenizer) != (old.digests.logical, old.tokenizer):
         return False
-    if not draft.indexes <= old.indexes.keys():
+    if not draft.index_kinds <= old.indexes.keys():
         return False
     no_rows = draft.operation != "build" and not any(file.entry.rows for file in plan.files)
     return no_rows or new.recipe_sha256 == old.recipe_sha256

@@ -82,12 +82,19 @@ class VersionDraft:
     """None: duplicates weren't looked for."""
     signals: pa.Table | None = None
     """SIGNALS and a column a signal; None: nothing was measured."""
-    indexes: frozenset[str] = frozenset()
-    """Kinds that the version has, beside those of the version that it adds to."""
+    indexes: frozenset[str] | None = None
+    """Kinds that the version has; None: those of its parent."""
 
     def __post_init__(self) -> None:
         if self.operation != "build" and self.parent is None:
             raise ValueError(f"an {self.operation} needs the version that it adds to; give parent=")
+
+    @property
+    def index_kinds(self) -> frozenset[str]:
+        """The kinds of indexes that the version has."""
+        if self.indexes is not None:
+            return self.indexes
+        return frozenset(self.parent.manifest.indexes) if self.parent is not None else frozenset()
 
     @property
     def base(self) -> Dataset | None:

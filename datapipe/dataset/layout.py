@@ -23,6 +23,8 @@ __all__ = [
     "INDEX_PREFIX",
     "LOG_PREFIX",
     "MANIFEST_PREFIX",
+    "REFERENCES_PREFIX",
+    "REGISTER_PATH",
     "RETIRED_PATH",
     "SIGNATURES_PREFIX",
     "TABLE_KINDS",
@@ -38,6 +40,7 @@ __all__ = [
     "index_path",
     "manifest_path",
     "object_path",
+    "signature_names",
     "signature_path",
     "tag_path",
     "tokenizer_path",
@@ -59,11 +62,14 @@ INDEX_KINDS = ("doc", "url", "domain")
 TRANSACTIONS_PREFIX = "_transactions/"
 GARBAGE_PREFIX = "_gc/"
 WORK_PREFIX = "_work/"
+REFERENCES_PREFIX = "_refs/"
 HOLDS_PREFIX = "_refs/holds/"
+REGISTER_PATH = "_refs/register.json"
 RETIRED_PATH = "_refs/retired.json"
 TAGS_PREFIX = "_refs/tags/"
 SIGNATURES_PREFIX = "_signatures/"
 
+_SIGNATURE = re.compile(r"_signatures/([0-9a-f]{64})\.([0-9a-f]{64})\.json")
 _ENTRY = re.compile(r"_log/(\d{20})\.json")
 
 
@@ -169,3 +175,9 @@ def hold_path(version: int) -> str:
 def signature_path(manifest: str, key_id: str) -> str:
     """Returns the path of what the holder of a key signed of a version."""
     return f"{SIGNATURES_PREFIX}{manifest}.{key_id}.json"
+
+
+def signature_names(path: str) -> tuple[str, str] | None:
+    """Returns the manifest and the key id that a signature's path names, or None: it isn't one."""
+    match = _SIGNATURE.fullmatch(path)
+    return (match[1], match[2]) if match else None

@@ -41,7 +41,7 @@ def rebase_append(
         if "build" in (draft.operation, entry.operation):
             raise _conflict(onto, entry, "")
     if draft.operation == "index":
-        return index_draft(onto, draft.indexes)
+        return index_draft(onto, draft.index_kinds)
     assert draft.parent is not None
     _check_inputs(draft, draft.parent, onto, entries[-1])
     _check_keys(draft, draft.parent, onto, entries[-1])
@@ -49,7 +49,7 @@ def rebase_append(
 
 
 def index_draft(dataset: Dataset, kinds: frozenset[str]) -> VersionDraft:
-    """Returns a draft of the same content, with indexes of these kinds."""
+    """Returns a draft of the same content, with indexes of these kinds too."""
     manifest = dataset.manifest
     info = manifest.tokenizer
     return VersionDraft(
@@ -69,7 +69,7 @@ def index_draft(dataset: Dataset, kinds: frozenset[str]) -> VersionDraft:
         ),
         environment=manifest.environment,
         licences=manifest.licences,
-        indexes=kinds,
+        indexes=kinds | manifest.indexes.keys(),
     )
 
 

@@ -16,6 +16,7 @@ from datapipe.dataset.layout import FORMAT_VERSION, RETIRED_PATH
 from datapipe.dataset.log import LogEntry
 from datapipe.dataset.manifest import Digest, check_format
 from datapipe.dataset.objects import get_json, reading, writing
+from datapipe.dataset.register import register_object
 from datapipe.errors import CommitConflictError, DamagedError
 from tiering.errors import ObjectExistsError, ObjectNotFoundError, PreconditionError
 from tiering.store import BlockingStore
@@ -73,6 +74,8 @@ def retire_versions(
         if entry.version not in known
     )
     if not new:
+        if before:
+            register_object(store, RETIRED_PATH, lambda _: {})
         return
     after = _Retired(format=FORMAT_VERSION, versions=(*before, *new))
     with writing(store):
@@ -83,6 +86,7 @@ def retire_versions(
                 f"versions of {store.url} were retired by another program meanwhile; nothing was "
                 "changed; run the same command again"
             ) from error
+    register_object(store, RETIRED_PATH, lambda _: {})
 
 
 def _read_retired(store: BlockingStore) -> tuple[tuple[Retirement, ...], str | None]:

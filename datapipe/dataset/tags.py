@@ -1,7 +1,7 @@
 """Tags: names for versions, moved by compare-and-swap, each with the record of all its moves.
 
 The record stands in the tag's own object, so a move and its record can't come apart. A deleted tag
-keeps it too. A release tag is set once.
+keeps it too. A release tag is set once; the register knows it too, should its object be removed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from datapipe.dataset.layout import FORMAT_VERSION, TAGS_PREFIX, tag_path
 from datapipe.dataset.manifest import Digest, check_format
 from datapipe.dataset.objects import get_json, reading, writing
 from datapipe.dataset.reader import Dataset
+from datapipe.dataset.register import Registered, read_register, register_object
 from datapipe.errors import CommitConflictError, DamagedError, UnknownReferenceError, UsageError
 from tiering.errors import (
     ObjectExistsError,
@@ -26,7 +27,16 @@ from tiering.errors import (
 )
 from tiering.store import BlockingStore
 
-__all__ = ["Tag", "TagMove", "delete_tag", "is_release", "list_tags", "read_tag", "set_tag"]
+__all__ = [
+    "Tag",
+    "TagMove",
+    "delete_tag",
+    "is_release",
+    "is_tag_name",
+    "list_tags",
+    "read_tag",
+    "set_tag",
+]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 _TAKEN = re.compile(r"latest|v?\d+|[0-9a-f]{4,64}")
@@ -85,6 +95,11 @@ def is_release(name: str) -> bool:
     return _RELEASE.fullmatch(name) is not None
 
 
+def is_tag_name(name: str) -> bool:
+    """Returns whether a tag's object may have this name."""
+    return _NAME.fullmatch(name) is not None
+
+
 def read_tag(store: BlockingStore, name: str) -> Tag | None:
     """Returns a tag, also a deleted one; None: there never was one.
 
@@ -100,7 +115,7 @@ def list_tags(store: BlockingStore) -> list[Tag]:
     with reading(store, TAGS_PREFIX):
         paths = [info.path for info in store.list(TAGS_PREFIX)]
     names = [path.removeprefix(TAGS_PREFIX).removesuffix(".json") for path in paths]
-    tags = [read_tag(store, name) for name in names if _NAME.fullmatch(name)]
+    tags = [read_tag(store, name) for name in names if is_tag_name(name)]
     return [tag for tag in tags if tag is not None and tag.version is not None]
 
 
@@ -158,7 +173,7 @@ def delete_tag(
         UsageError: it is a release.
         CommitConflictError: somebody else moved it at the same time.
     """
-    tag = read_tag(store, name) if _NAME.fullmatch(name) else None
+    tag = read_tag(store, name) if is_tag_name(name) else None
     if tag is None or tag.version is None:
         known = ", ".join(tag.name for tag in list_tags(store)) or "none"
         raise UnknownReferenceError(
@@ -176,25 +191,36 @@ def delete_tag(
 
 
 def _move(store: BlockingStore, name: str, move: TagMove, *, release: bool, dry_run: bool) -> Tag:
-    found = _read(store, name)
+    found, path = _read(store, name), tag_path(name)
     before = found[0] if found else None
-    if before is not None and (before.version, before.manifest) == (move.version, move.manifest):
-        if before.release or not release:
-            return before
-    elif before is not None and before.release:
-        raise UsageError(
-            f"tag {name} of {store.url} is a release: it names version {before.version} for good; "
-            "nothing was changed; take another name"
-        )
-    tag = Tag(
-        format=FORMAT_VERSION,
-        name=name,
-        release=release,
-        moves=(*(before.moves if before else ()), move),
-    )
+    known = (read_register(store) or {}).get(path)
+    for other in (before, known):
+        if other is not None and _is_final(other) and _target(other) != _target(move):
+            raise _is_release_of(store, name, other.version)
+    release = release or (known is not None and known.final)
+    if before is None or _target(before) != _target(move) or (release and not before.release):
+        moves = (*(before.moves if before else ()), move)
+        tag = Tag(format=FORMAT_VERSION, name=name, release=release, moves=moves)
+        if not dry_run:
+            _swap(store, tag, match=found[1] if found else None)
+    else:
+        tag = before
     if not dry_run:
-        _swap(store, tag, match=found[1] if found else None)
+        register_object(store, path, lambda data: _names(_decode(store, name, data)))
     return tag
+
+
+def _target(names: Tag | TagMove | Registered) -> tuple[int | None, str | None]:
+    return names.version, names.manifest
+
+
+def _is_final(names: Tag | Registered) -> bool:
+    return names.release if isinstance(names, Tag) else names.final
+
+
+def _names(tag: Tag) -> dict[str, Any]:
+    """Returns what the register says of a tag beside its digest."""
+    return {"version": tag.version, "manifest": tag.manifest, "final": tag.release}
 
 
 def _swap(store: BlockingStore, tag: Tag, *, match: str | None) -> None:
@@ -223,6 +249,11 @@ def _read(store: BlockingStore, name: str) -> tuple[Tag, str] | None:
             data = get_json(store, path)
         except ObjectNotFoundError:
             return None
+    return _decode(store, name, data), etag
+
+
+def _decode(store: BlockingStore, name: str, data: bytes) -> Tag:
+    path = tag_path(name)
     check_format(data, path=path)
     try:
         tag = msgspec.json.decode(data, type=Tag)
@@ -230,16 +261,23 @@ def _read(store: BlockingStore, name: str) -> tuple[Tag, str] | None:
         raise _damaged(store, path, str(error)) from error
     if tag.name != name or not tag.moves:
         raise _damaged(store, path, f"it is the tag {tag.name!r} with {len(tag.moves)} moves")
-    return tag, etag
+    return tag
 
 
 def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name) or _TAKEN.fullmatch(name):
+    if not is_tag_name(name) or _TAKEN.fullmatch(name):
         raise UsageError(
             f"{name!r} can't name a tag: nothing was changed; take 1 to 64 letters, digits, '.', "
             "'_' and '-', the first a letter, not 'latest', a version number or a hexadecimal "
             "digest"
         )
+
+
+def _is_release_of(store: BlockingStore, name: str, version: int | None) -> UsageError:
+    return UsageError(
+        f"tag {name} of {store.url} is a release: it names version {version} for good; "
+        "nothing was changed; take another name"
+    )
 
 
 def _conflict(store: BlockingStore, tag: Tag, theirs: Tag | None) -> CommitConflictError:

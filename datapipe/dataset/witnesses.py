@@ -1,4 +1,4 @@
-"""Who names versions: HINT, tags, holds, retirements and runs; what they need and what they prove.
+"""Who names versions: HINT, tags, holds, retirements, the register and runs; what that proves.
 
 Whatever is named was committed. Where the log doesn't have it, entries were lost, and whoever took
 the rest for the whole would free what is needed, or give a number to a second version. All of them
@@ -12,9 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from datapipe.dataset.keep import list_holds
-from datapipe.dataset.layout import HINT_PATH, LOG_PREFIX, entry_path, manifest_path
+from datapipe.dataset.layout import (
+    HINT_PATH,
+    LOG_PREFIX,
+    SIGNATURES_PREFIX,
+    entry_path,
+    manifest_path,
+)
 from datapipe.dataset.log import LogEntry, find_latest, read_entry, read_hint
 from datapipe.dataset.objects import reading
+from datapipe.dataset.register import read_register, registered_paths
 from datapipe.dataset.repository import Repository
 from datapipe.dataset.retired import read_retired
 from datapipe.dataset.runs import RunStore
@@ -51,7 +58,7 @@ def read_witnesses(repo: Repository, *, runs: Sequence[RunStore] = ()) -> list[W
     Raises:
         DamagedError: a tag, hold or run can't be read, so what it needs can't be known.
     """
-    found = [*_hint(repo.store), *_tags(repo.store), *_holds(repo.store), *_retired(repo.store)]
+    found = [witness for read in _READERS for witness in read(repo.store)]
     for place, own in ((RunStore.of(repo), repo), *((place, None) for place in runs)):
         for run in place.runs():
             found += _run(place, run, own=own)
@@ -68,7 +75,7 @@ def check_log(repo: Repository) -> None:
     """
     own = RunStore.of(repo)
     found: list[Witness] = []
-    for read in (_hint, _tags, _holds, _retired):
+    for read in _READERS:
         with contextlib.suppress(DatasetError):
             found += read(repo.store)
     with contextlib.suppress(DatasetError):
@@ -158,6 +165,23 @@ def _retired(store: BlockingStore) -> Iterator[Witness]:
         yield Witness(
             who="_refs/retired.json", version=version, manifest=found.manifest, needs=False
         )
+
+
+def _registered(store: BlockingStore) -> Iterator[Witness]:
+    """Yields what objects named that are gone: a hold that somebody removed holds all the same."""
+    register = read_register(store)
+    there = registered_paths(store) if register else set()
+    for path, found in (register or {}).items():
+        if path not in there and found.version is not None:
+            yield Witness(
+                who=f"{path}, registered but missing,",
+                version=found.version,
+                manifest=found.manifest,
+                needs=not path.startswith(SIGNATURES_PREFIX),
+            )
+
+
+_READERS = (_hint, _tags, _holds, _retired, _registered)
 
 
 def _run(place: RunStore, run: str, *, own: Repository | None) -> Iterator[Witness]:

@@ -23,7 +23,7 @@ from datapipe.dataset import (
     commit_version,
     remake_version,
 )
-from datapipe.dataset.layout import WORK_PREFIX
+from datapipe.dataset.layout import INDEX_KINDS, WORK_PREFIX
 from datapipe.dataset.repository import read_format
 from datapipe.dataset.workplace import await_work
 from datapipe.engine import merge
@@ -244,6 +244,7 @@ class _Build:
             tokenizer=self._tokenizer_record,
             environment=environment(),
             licences={source.source: source.licence for source in sources if source.licence},
+            indexes=self._index_kinds,
         )
         self.standing = (
             "it was committing: run the same command again, or see with `datapipe log "
@@ -261,11 +262,17 @@ class _Build:
             input_roots=[{"source": name, "root": root} for name, root in input_roots(sources)],
             time_seconds=time.time(),
             transaction=transaction,
+            progress=self._options.progress,
         )
         self.standing = (
             f"version {committed.version} of {self._repository.url} was committed and is complete"
         )
         return committed
+
+    @property
+    def _index_kinds(self) -> frozenset[str] | None:
+        wanted = self._recipe.output.index
+        return None if wanted is None else frozenset(INDEX_KINDS if wanted else ())
 
     def _resolved_recipe(self) -> dict[str, Any]:
         if self._recorded is not None:

@@ -171,6 +171,8 @@ class Request:
                 f"{error}); nothing was done; append with the program that made it, or with a "
                 "recipe of your own"
             ) from error
+        output = recipe.output.model_copy(update={"index": None})  # what is there is kept up
+        recipe = recipe.model_copy(update={"output": output})
         if recipe.data_files:
             raise UsageError(
                 f"stages of {base.url} read the files {', '.join(recipe.data_files)}, of which a "

@@ -139,6 +139,8 @@ class Output(Strict):
     """Bytes of one token shard, about."""
     shuffle_seed: Annotated[int, Field(ge=0, lt=1 << 53)] = 0
     """Documents lie in the order of a hash of this and their text."""
+    index: bool | None = None
+    """Whether the version has indexes; None: those that the version before it has."""
 
 
 class Guards(Strict):
@@ -224,6 +226,8 @@ class Recipe(Strict):
             del resolved[section][name]
         if self.tokenize.special_text == "text":  # what it always was, before there was a choice
             del resolved["tokenize"]["special_text"]
+        if self.output.index is None:
+            del resolved["output"]["index"]
         for entry in resolved["inputs"]:
             root = entry.pop("root")
             entry["paths"] = _below(entry["paths"], root)

@@ -45,6 +45,7 @@ tokenize:
 output:
   shard_bytes: 64MiB                # about the size of one shard
   shuffle_seed: 0                   # another seed, another order of documents
+  # index: true                     # find documents by id, URL, domain; left out: as before
 
 guards:                             # over these the build stops and commits nothing
   max_quarantined_fraction: 0.001   # records that can't be read (from 10 such records on)

@@ -26,7 +26,7 @@ __all__ = ["plan_indexes"]
 def plan_indexes(
     plan: VersionPlan, draft: VersionDraft, *, store: BlockingStore, progress: Progress
 ) -> VersionPlan:
-    """Returns the plan with the indexes that the draft asks for, and those of what it adds to.
+    """Returns the plan with the indexes that the draft asks for; files of its base are kept.
 
     Args:
         plan: of the draft.
@@ -38,7 +38,7 @@ def plan_indexes(
         DamagedError: a docmap, a file of `dropped` or an index can't be read.
     """
     old = draft.base.manifest.indexes if draft.base is not None else {}
-    kinds = {*old, *draft.indexes}
+    kinds = draft.index_kinds
     if not kinds:
         return plan
     indexes, files = complete_indexes(

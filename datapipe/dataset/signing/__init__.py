@@ -12,13 +12,24 @@ from datapipe.dataset.signing.keys import (
     read_verifying_key,
     write_key_pair,
 )
-from datapipe.dataset.signing.stored import Signed, check_signature, list_signers, sign_version
+from datapipe.dataset.signing.stored import (
+    Signed,
+    Signer,
+    check_signature,
+    check_signers,
+    list_all_signers,
+    list_signers,
+    sign_version,
+)
 
 __all__ = [
     "Signed",
+    "Signer",
     "SigningKey",
     "VerifyingKey",
     "check_signature",
+    "check_signers",
+    "list_all_signers",
     "list_signers",
     "read_signing_key",
     "read_verifying_key",

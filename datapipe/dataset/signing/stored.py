@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from datapipe.dataset.hashing import canonical_json
-from datapipe.dataset.layout import SIGNATURES_PREFIX, entry_path, signature_path
+from datapipe.dataset.layout import SIGNATURES_PREFIX, entry_path, signature_names, signature_path
 from datapipe.dataset.log import read_entry
 from datapipe.dataset.objects import reading, writing
 from datapipe.dataset.reader import Dataset
-from datapipe.dataset.signing.envelope import open_envelope, seal_envelope
+from datapipe.dataset.register import register_object
+from datapipe.dataset.signing.envelope import MOST_BYTES, open_envelope, seal_envelope
 from datapipe.dataset.signing.keys import SigningKey, VerifyingKey
 from datapipe.dataset.signing.statement import describe_version, find_difference
 from datapipe.errors import DamagedError, SignatureError
 from tiering.errors import ObjectExistsError, ObjectNotFoundError, UndecidedError
+from tiering.store import BlockingStore
 
-__all__ = ["Signed", "check_signature", "list_signers", "sign_version"]
-
-_LARGEST_BYTES = 1 << 20
-"""A statement has some 2 kB; nobody is to be made to read more than this."""
-
+__all__ = [
+    "Signed",
+    "Signer",
+    "check_signature",
+    "check_signers",
+    "list_all_signers",
+    "list_signers",
+    "sign_version",
+]
 
 _ATTEMPTS = 5
 
@@ -38,6 +45,15 @@ class Signed:
     """False: the same signature was there already."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signer:
+    """Whom a signature of a version says that it is by."""
+
+    key_id: str
+    verified: bool | None
+    """Whether it vouches for the version; None: its key isn't at hand."""
+
+
 def sign_version(dataset: Dataset, key: SigningKey, *, dry_run: bool = False) -> Signed:
     """Signs a version; doing it again changes nothing.
 
@@ -50,7 +66,12 @@ def sign_version(dataset: Dataset, key: SigningKey, *, dry_run: bool = False) ->
     """
     envelope = seal_envelope(canonical_json(_statement(dataset)), key)
     path = signature_path(dataset.manifest_sha256, key.public.key_id)
-    created = _read(dataset, path) is None if dry_run else _create(dataset, path, envelope)
+    if dry_run:
+        created = _read(dataset, path) is None
+    else:
+        created = _create(dataset, path, envelope)
+        names = {"version": dataset.version, "manifest": dataset.manifest_sha256, "final": True}
+        register_object(dataset.repository.store, path, lambda _: names)
     return _signed(dataset, key.public, path, created=created)
 
 
@@ -78,11 +99,45 @@ def check_signature(dataset: Dataset, key: VerifyingKey) -> Signed:
 
 def list_signers(dataset: Dataset) -> list[str]:
     """Returns the ids of the keys that a version has signatures of; checks none of them."""
-    prefix = f"{SIGNATURES_PREFIX}{dataset.manifest_sha256}."
-    store = dataset.repository.store
+    manifest = dataset.manifest_sha256
+    return list_all_signers(dataset.repository.store, manifest=manifest).get(manifest, [])
+
+
+def list_all_signers(store: BlockingStore, *, manifest: str = "") -> dict[str, list[str]]:
+    """Returns, by manifest, the ids of the keys that versions have signatures of; checks none.
+
+    Args:
+        store: the dataset's.
+        manifest: only of this one.
+    """
+    prefix, found = f"{SIGNATURES_PREFIX}{manifest}", dict[str, list[str]]()
     with reading(store, prefix):
-        paths = [info.path for info in store.list(prefix)]
-    return [path.removeprefix(prefix).removesuffix(".json") for path in paths]
+        for info in store.list(prefix):
+            names = signature_names(info.path)
+            if names is not None:
+                found.setdefault(names[0], []).append(names[1])
+    return found
+
+
+def check_signers(
+    dataset: Dataset, key_ids: Iterable[str], *, key: VerifyingKey | None
+) -> list[Signer]:
+    """Returns who signed a version, with what a key says of its own signature."""
+    return [
+        Signer(
+            key_id=key_id,
+            verified=_is_good(dataset, key) if key and key_id == key.key_id else None,
+        )
+        for key_id in key_ids
+    ]
+
+
+def _is_good(dataset: Dataset, key: VerifyingKey) -> bool:
+    try:
+        check_signature(dataset, key)
+    except SignatureError:
+        return False
+    return True
 
 
 def _statement(dataset: Dataset) -> dict[str, Any]:
@@ -126,7 +181,7 @@ def _read(dataset: Dataset, path: str) -> bytes | None:
     store = dataset.repository.store
     with reading(store, path):
         try:
-            return store.get_range(path, 0, _LARGEST_BYTES)
+            return store.get_range(path, 0, MOST_BYTES)
         except ObjectNotFoundError:
             return None
 

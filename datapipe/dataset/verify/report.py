@@ -107,6 +107,14 @@ class Findings:
             return data, ""
         return data, f"SHA-256 {sha256} expected, {found} read ({len(data)} bytes)"
 
+    def paths(self, prefix: str) -> list[str]:
+        """Returns the paths of all objects below a prefix; none, and a problem, if it can't."""
+        try:
+            return [info.path for info in self.store.list(prefix)]
+        except (StoreError, DatapipeError) as error:
+            self.add(prefix, f"it can't be listed: {error}")
+            return []
+
     def restore(self, path: str, sha256: str | None, *, problem: str) -> bool:
         """Puts a sound copy in the place of a damaged object, or notes the problem.
 

@@ -21,9 +21,11 @@ from datapipe.dataset.repository import (
 from datapipe.dataset.verify.chain import check_chain
 from datapipe.dataset.verify.indexes import check_indexes
 from datapipe.dataset.verify.origin import Origin
+from datapipe.dataset.verify.references import check_references
 from datapipe.dataset.verify.report import Findings, Repaired, VerifyReport
-from datapipe.dataset.verify.runs import check_references, check_runs
+from datapipe.dataset.verify.runs import check_runs
 from datapipe.dataset.verify.shards import Shard, check_shard, shard_at
+from datapipe.dataset.verify.signatures import check_signatures
 from datapipe.dataset.verify.tables import check_manifest, check_tables, check_tokenizer
 from datapipe.dataset.witnesses import check_log
 from datapipe.errors import DamagedError, UnknownReferenceError
@@ -44,7 +46,7 @@ def verify_dataset(
 ) -> VerifyReport:
     """Checks everything that a version consists of; reports damage and doesn't raise for it.
 
-    Tags, holds and run records are of the whole dataset, and are checked with any version.
+    Tags, holds, signatures and run records are of the whole dataset: checked with any version.
 
     Args:
         dataset: the version.
@@ -68,6 +70,7 @@ def verify_dataset(
     check_tokenizer(findings, dataset)
     check_indexes(findings, dataset)
     check_references(findings)
+    check_signatures(findings)
     check_runs(findings, dataset.repository)
     with findings.attempt(layout.manifest_path(dataset.manifest_sha256)):
         _check_shards(findings, dataset, sample=sample, progress=progress, workers=workers)

@@ -187,7 +187,8 @@ def _build(
     repository = Repository(str(folder / "dataset"))
     repository.create()
     if parent is not None:
-        _seed(repository, parent, recorded.sources if is_append else None)
+        needed = _needed_by_append(version, parent, recorded.sources) if is_append else {}
+        _seed(repository, parent, needed)
     report = run_build(
         recipe,
         out=repository.url,
@@ -204,13 +205,11 @@ def _build(
     return repository.open(report.version)
 
 
-def _seed(repository: Repository, parent: Dataset, append: Sequence[SourceInputs] | None) -> None:
+def _seed(repository: Repository, parent: Dataset, needed: Mapping[str, str]) -> None:
     """Copies what a step needs of the version that it stands on, checked by digest; no tokens."""
     store = parent.repository.store
     _, entry = read_entry(store, parent.version)
-    digests = {layout.manifest_path(parent.manifest_sha256): parent.manifest_sha256}
-    if append is not None:
-        digests |= _needed_by_append(parent, append)
+    digests = {layout.manifest_path(parent.manifest_sha256): parent.manifest_sha256, **needed}
     with writing(repository.store):
         for path, sha256 in digests.items():
             repository.store.put(path, read_object(store, path, sha256=sha256))
@@ -218,11 +217,13 @@ def _seed(repository: Repository, parent: Dataset, append: Sequence[SourceInputs
         repository.store.put(layout.HINT_PATH, b"%d" % parent.version)
 
 
-def _needed_by_append(parent: Dataset, sources: Sequence[SourceInputs]) -> dict[str, str]:
+def _needed_by_append(
+    version: Dataset, parent: Dataset, sources: Sequence[SourceInputs]
+) -> dict[str, str]:
     """Returns digests by path of the parent's tables, and of docmaps that an append looks into.
 
-    It looks into one for its columns, and into all of a source of which it reads a file again; and
-    it takes in files of an index that has enough of them.
+    It looks into one for its columns, and into all of a source of which it reads a file again, or
+    into all if it made an index; and it takes in files of an index that has enough of them.
     """
     digests = {
         kind.path(file.sha256): file.sha256
@@ -232,10 +233,11 @@ def _needed_by_append(parent: Dataset, sources: Sequence[SourceInputs]) -> dict[
     for kind_name, files in parent.manifest.indexes.items():
         if len(files) >= MOST_FILES:
             digests |= {layout.index_path(kind_name, file.sha256): file.sha256 for file in files}
+    makes_index = not version.manifest.indexes.keys() <= parent.manifest.indexes.keys()
     again = _read_again(parent, sources)
     for source in parent.sources:
         docmaps = parent.shards(source.name).docmap_sha256
-        wanted = docmaps if source.name in again else docmaps[:1]
+        wanted = docmaps if makes_index or source.name in again else docmaps[:1]
         digests |= {layout.docmap_path(sha256): sha256 for sha256 in wanted}
     return digests
 

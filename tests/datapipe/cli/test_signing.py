@@ -147,3 +147,41 @@ def test_a_build_that_cant_be_signed_is_there(
     failed = command(*build, "--sign-key", key)
     assert failed.code == 1
     assert re.search(r"version 1 is committed but not signed: .*`datapipe sign .*@1`", failed.err)
+
+
+def test_show_and_log_say_who_signed(
+    command: Command, key: Path, small: Dataset, tmp_path: Path
+) -> None:
+    assert command("show", small.url, "--json").json()["signers"] == []
+    key_id = command("sign", small.url, "--key", key, "--json").json()["key_id"]
+    other = command("key", "new", tmp_path / "other", "--json").json()["key_id"]
+    command("sign", small.url, "--key", tmp_path / "other")
+    for words in (("show", small.url), ("log", small.url)):
+        plain = command(*words).out
+        assert f"signed by {key_id}\n" in plain
+        checked = command(*words, "--key", f"{key}.pub").out
+        assert f"signed by {key_id} (verified)" in checked
+        assert f"signed by {other} (not checked)" in checked
+        expected = [{"key_id": key_id, "verified": True}, {"key_id": other, "verified": None}]
+        found = command(*words, "--key", f"{key}.pub", "--json").json()
+        found = found[0] if isinstance(found, list) else found
+        assert found["signers"] == sorted(expected, key=lambda signer: str(signer["key_id"]))
+
+
+def test_show_and_log_say_what_a_key_didnt_sign(
+    command: Command, key: Path, small: Dataset
+) -> None:
+    path = Path(small.url) / command("sign", small.url, "--key", key, "--json").json()["path"]
+    path.write_bytes(path.read_bytes().replace(b"payload", b"Payload"))
+    for words in (("show", small.url), ("log", small.url)):
+        ended = command(*words, "--key", f"{key}.pub")
+        assert (ended.code, "DOESN'T VOUCH for this version" in ended.out) == (0, True)
+
+
+def test_signatures_are_verified_as_objects_without_a_key(
+    command: Command, key: Path, small: Dataset
+) -> None:
+    path = command("sign", small.url, "--key", key, "--json").json()["path"]
+    (Path(small.url) / path).unlink()
+    ended = command("verify", small.url, "-q", "--json")
+    assert (ended.code, ended.json()["problems"]) == (1, [f"{path}: it is missing"])

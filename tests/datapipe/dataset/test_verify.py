@@ -14,11 +14,30 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from datapipe.dataset import Dataset, Repository, ShardRecord, layout, set_tag, verify_dataset
+from datapipe.dataset import (
+    Dataset,
+    Repository,
+    ShardRecord,
+    SigningKey,
+    hold_version,
+    layout,
+    log_entries,
+    retire_versions,
+    set_tag,
+    sign_version,
+    verify_dataset,
+)
+from datapipe.dataset.hashing import canonical_json
+from datapipe.dataset.keep import list_holds
+from datapipe.dataset.log import read_entry
 from datapipe.dataset.shards import Tokens
+from datapipe.dataset.signing.envelope import seal_envelope
+from datapipe.dataset.signing.statement import describe_version
 from datapipe.dataset.verify.shards import look_at_block
+from datapipe.errors import DamagedError
 from datapipe.testing import commit_small, small_docmap, small_draft, small_tokens
 from tiering.errors import StoreError
+from tiering.store import Mode
 from tiering.testing import FaultyStore
 
 Damage = Callable[[Path, random.Random], None]
@@ -67,9 +86,27 @@ def objects(root: Path) -> list[Path]:
 DAMAGES: list[Damage] = [flip, truncate, lengthen, delete, swap]
 
 
+@pytest.fixture(scope="session")
+def referred(templates: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two versions with tags, holds, signatures, and one given up."""
+    root = tmp_path_factory.mktemp("referred") / "dataset"
+    repo = Repository(str(shutil.copytree(templates / "2", root)))
+    words: dict[str, Any] = {"author": "ada", "reason": "why", "time_seconds": 1.0}
+    keys = [SigningKey.generate(), SigningKey.generate()]
+    for version in (repo.open(1), repo.open(2)):
+        set_tag(version, "prod", **words)
+        set_tag(version, f"release-{version.version}", **words)
+        hold_version(version, **words)
+        for key in keys:
+            sign_version(version, key)
+    retire_versions(repo.store, log_entries(repo)[:1], **words)
+    return root
+
+
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_any_single_damaged_object_is_named(appended: Dataset, damage: Damage) -> None:
-    root = Path(appended.url)
+def test_any_single_damaged_object_is_named(referred: Path, tmp_path: Path, damage: Damage) -> None:
+    root = Path(shutil.copytree(referred, tmp_path / "dataset"))
+    appended = Repository(str(root)).open()
     sound = {path: path.read_bytes() for path in objects(root)}
     assert len(sound) > 25
     for seed, path in enumerate(sound):
@@ -82,10 +119,10 @@ def test_any_single_damaged_object_is_named(appended: Dataset, damage: Damage) -
 
 
 @pytest.fixture(scope="session")
-def damageable(templates: Path, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def damageable(referred: Path, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     """Version 2 of a dataset that is restored after each damage."""
     root = tmp_path_factory.mktemp("damageable") / "dataset"
-    return Repository(str(shutil.copytree(templates / "2", root))).open()
+    return Repository(str(shutil.copytree(referred, root))).open()
 
 
 @st.composite
@@ -141,6 +178,12 @@ def test_two_exchanged_objects_are_both_named(damageable: Dataset, data: st.Data
         second.write_bytes(other)
     for path in (first, second):
         assert any(problem.startswith(str(path.relative_to(root))) for problem in problems)
+
+
+def test_a_sound_dataset_with_references_has_no_problems(referred: Path) -> None:
+    report = verify_dataset(Repository(str(referred)).open())
+    assert report.problems == []
+    assert report.objects == len(objects(referred))
 
 
 def test_a_sound_version_has_no_problems(appended: Dataset, dataset: Dataset) -> None:
@@ -404,7 +447,7 @@ def test_a_damaged_tag_is_named(dataset: Dataset, change: dict[str, Any], match:
         tag["moves"][0].update(change)
     path.write_bytes(msgspec.json.encode(tag))
     problems = verify_dataset(dataset).problems
-    assert [match in problem for problem in problems] == [True] * bool(match)
+    assert any(match in problem for problem in problems) if match else problems == []
 
 
 @pytest.mark.parametrize("name", ["holds/00000000000000000001.json", "retired.json"])
@@ -412,5 +455,69 @@ def test_damaged_holds_and_retirements_are_named(dataset: Dataset, name: str) ->
     path = Path(dataset.url) / "_refs" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b'{"format":1}')
-    (problem,) = verify_dataset(dataset).problems
-    assert f"_refs/{name}" in problem
+    problems = verify_dataset(dataset).problems
+    assert f"_refs/{name} isn't what a dataset has there" in " ".join(problems)
+
+
+# -- names that say something else than what they hold, and strangers
+
+
+def test_a_hold_under_the_name_of_another_version_is_named(appended: Dataset) -> None:
+    hold_version(appended, author="ada", reason="why", time_seconds=1.0)
+    folder = Path(appended.url) / "_refs/holds"
+    (folder / f"{2:020d}.json").rename(folder / f"{1:020d}.json")
+    text = " ".join(verify_dataset(appended).problems)
+    assert f"_refs/holds/{1:020d}.json is the hold of version 2" in text
+    assert f"_refs/holds/{2:020d}.json: it is missing" in text
+    with pytest.raises(DamagedError, match=r"0001.json is the hold of version 2.*restore it"):
+        list_holds(appended.repository.store)
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("_refs/tags/a/b.json", "isn't named as a tag is"),
+        ("_refs/tags/note.txt", "isn't named as a tag is"),
+        ("_refs/other.json", "isn't registered"),
+        ("_signatures/note.json", "isn't named as a signature is"),
+    ],
+)
+def test_strangers_are_named(dataset: Dataset, path: str, problem: str) -> None:
+    set_tag(dataset, "prod", author="ada", reason="", time_seconds=1.0)
+    dataset.repository.store.put(path, b"{}")
+    problems = verify_dataset(dataset).problems
+    assert any(found.startswith(path) and problem in found for found in problems), problems
+
+
+def _refused_signature(dataset: Dataset, data: bytes, *, manifest: str, key_id: str) -> str:
+    """Returns what is said of an envelope at a place, the register left aside."""
+    path = layout.signature_path(manifest, key_id)
+    dataset.repository.store.put(path, data, mode=Mode.OVERWRITE)
+    problems = verify_dataset(dataset).problems
+    return " ".join(p for p in problems if p.startswith(path) and "registered" not in p)
+
+
+def test_signatures_of_something_else_are_named(appended: Dataset, dataset: Dataset) -> None:
+    key, zeros = SigningKey.generate(), "0" * 64
+    signed = sign_version(appended, key)
+    data = appended.repository.store.get(signed.path)
+    first, own = dataset.manifest_sha256, key.public.key_id
+    told = _refused_signature(appended, data, manifest=first, key_id=own)
+    assert f"it is of version 2, whose manifest is {appended.manifest_sha256}" in told
+    told = _refused_signature(appended, data, manifest=signed.manifest, key_id=zeros)
+    assert f"its signature is by key '{own}', {zeros} expected" in told
+    entry, _ = read_entry(appended.repository.store, 2)
+    lost = describe_version(msgspec.structs.replace(entry, version=9), appended.manifest)
+    data = seal_envelope(canonical_json(lost), key)
+    told = _refused_signature(appended, data, manifest=signed.manifest, key_id=own)
+    assert "it is of version 9, which the log doesn't have" in told
+    other = describe_version(msgspec.structs.replace(entry, dataset="0" * 32), appended.manifest)
+    data = seal_envelope(canonical_json(other), key)
+    told = _refused_signature(appended, data, manifest=signed.manifest, key_id=own)
+    assert "dataset is '000" in told
+
+
+def test_a_removed_signature_is_named(dataset: Dataset) -> None:
+    path = sign_version(dataset, SigningKey.generate()).path
+    dataset.repository.store.delete(path)
+    assert verify_dataset(dataset).problems == [f"{path}: it is missing"]

@@ -14,7 +14,14 @@ import pytest
 import zstandard
 
 import datapipe
-from datapipe.dataset import Dataset, Repository, log_entries, open_dataset, verify_dataset
+from datapipe.dataset import (
+    Dataset,
+    Repository,
+    index_dataset,
+    log_entries,
+    open_dataset,
+    verify_dataset,
+)
 from datapipe.engine import (
     BuildOptions,
     BuildReport,
@@ -654,3 +661,53 @@ def test_a_plan_writes_nothing(tmp_path: Path, tokenizer_path: Path) -> None:
     plan = plan_build(request, dataset=None)
     assert plan["sources"][0]["files"] == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.jsonl"]
+
+
+# -- indexes
+
+
+def test_indexes_change_no_digest_but_the_manifests(tmp_path: Path, tokenizer_path: Path) -> None:
+    texts = write_jsonl(tmp_path / "web" / "a.jsonl", make_texts(200))
+    reports = {}
+    for name, asked, workers in (("none", "false", 1), ("one", "true", 1), ("two", "true", 2)):
+        asking = recipe(
+            tmp_path,
+            f"name: web\ninputs: [{{source: web, paths: [{texts}]}}]\nstages: [dedup_exact]\n"
+            f"output: {{shard_bytes: 4KiB, index: {asked}}}\n",
+        )
+        reports[name] = build([asking], tokenizer_path, tmp_path / name, workers=workers)
+    assert len({(report.logical, report.content) for report in reports.values()}) == 1
+    assert reports["one"].manifest == reports["two"].manifest != reports["none"].manifest
+    indexed, plain = (open_dataset(str(tmp_path / name)) for name in ("one", "none"))
+    assert indexed.version == 1
+    assert sorted(indexed.manifest.indexes) == ["doc", "domain", "url"]
+    assert plain.manifest.indexes == {}
+    assert verify_dataset(indexed).problems == []
+    again = build([asking], tokenizer_path, tmp_path / "one")
+    assert (again.created, again.version) == (False, 1)
+
+
+def test_indexes_stay_unless_a_recipe_says_so(tmp_path: Path, tokenizer_path: Path) -> None:
+    out, first = tmp_path / "ds", write_jsonl(tmp_path / "a.jsonl", make_texts(20))
+    more = [write_jsonl(tmp_path / f"{n}.jsonl", make_texts(9, seed=n)) for n in range(4)]
+
+    def kinds() -> int:
+        return len(open_dataset(str(out)).manifest.indexes)
+
+    def asking(path: Path, index: bool) -> Path:
+        text = f"name: web\ninputs: [{{source: documents, paths: [{path}]}}]\n"
+        return recipe(tmp_path, f"{text}output: {{index: {str(index).lower()}}}\n")
+
+    build([first], tokenizer_path, out)
+    assert kinds() == 0
+    append(out, [asking(more[0], True)])
+    assert kinds() == 3
+    append(out, [more[1]])
+    build([more[1]], tokenizer_path, out)
+    assert kinds() == 3
+    append(out, [asking(more[2], False)])
+    assert kinds() == 0
+    index_dataset(Repository(str(out)), time_seconds=1.0)
+    append(out, [more[3]])
+    assert kinds() == 3
+    assert verify_dataset(open_dataset(str(out))).problems == []

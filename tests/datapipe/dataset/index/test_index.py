@@ -7,7 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow.parquet as pq
 import pytest
@@ -155,16 +155,32 @@ def test_an_append_without_index_before_it_has_none(appended: Dataset) -> None:
     )
 
 
-def test_a_build_may_ask_for_indexes_and_else_has_none(with_index: Dataset) -> None:
+def test_a_build_has_the_indexes_of_the_version_before(with_index: Dataset) -> None:
     repo = with_index.repository
     build = small_draft(repo, {"web": [[2, 2, 9]]}, parent=with_index, seed=3)
     commit_small(repo, build, transaction="plain")
-    assert repo.open().manifest.indexes == {}
-    asked = dataclasses.replace(
-        small_draft(repo, {"web": [[2, 9]]}, parent=repo.open(), seed=4, dropped=1),
-        indexes=frozenset(INDEX_KINDS),
-    )
-    commit_small(repo, asked, transaction="asked")
+    assert sorted(repo.open().manifest.indexes) == sorted(INDEX_KINDS)
+    check(repo.open())
+
+
+@pytest.mark.parametrize("operation", ["build", "append"])
+def test_a_version_may_ask_for_indexes_or_for_none(
+    with_index: Dataset, operation: Literal["build", "append"]
+) -> None:
+    repo = with_index.repository
+    for number, kinds in enumerate([(), ("doc",), INDEX_KINDS]):
+        draft = small_draft(
+            repo,
+            {f"s{number}": [[2, 9]]},
+            parent=repo.open(),
+            operation=operation,
+            seed=number,
+            dropped=1,
+        )
+        asked = dataclasses.replace(draft, indexes=frozenset(kinds))
+        commit_small(repo, asked, transaction=f"t{number}")
+        assert sorted(repo.open().manifest.indexes) == sorted(kinds)
+        assert verify_dataset(repo.open()).problems == []
     check(repo.open())
 
 
@@ -218,9 +234,8 @@ def test_nobody_needs_an_index_of_a_retired_version(with_index: Dataset) -> None
     repo = with_index.repository
     collector = Collector(repo, grace_seconds=0)
     assert collector.find().objects == ()
-    commit_small(
-        repo, small_draft(repo, {"web": [[9]]}, parent=with_index, seed=3), transaction="b"
-    )
+    build = small_draft(repo, {"web": [[9]]}, parent=with_index, seed=3)
+    commit_small(repo, dataclasses.replace(build, indexes=frozenset()), transaction="b")
     assert collector.find().objects == ()
     retire_versions(
         repo.store, log_entries(repo)[:2], author="", reason="old", time_seconds=2.0

@@ -52,7 +52,7 @@ def test_every_bit_counts(key: SigningKey) -> None:
 
 
 def test_another_key_opens_nothing(key: SigningKey, other_key: SigningKey) -> None:
-    with pytest.raises(ValueError, match="its signature isn't by this key"):
+    with pytest.raises(ValueError, match="its signature is by key"):
         open_envelope(seal_envelope(b"{}", key), other_key.public)
 
 
@@ -98,7 +98,7 @@ def test_forms_that_another_reader_might_take_are_refused(
     with pytest.raises(ValueError, match="isn't a DSSE envelope"):
         open_envelope(_envelope(key, signatures=[good, others]), key.public)
     renamed = {**good, "keyid": others["keyid"]}
-    with pytest.raises(ValueError, match="canonical"):
+    with pytest.raises(ValueError, match="its signature is by key"):
         open_envelope(_envelope(key, signatures=[renamed]), key.public)
     with pytest.raises(ValueError, match="canonical"):
         open_envelope(_envelope(key) + b"\n", key.public)

@@ -133,6 +133,32 @@ def test_indexes_come_out_too_and_are_no_step(
     assert (report.verdict, report.steps[-1].version) == (Verdict.IDENTICAL, latest.version)
 
 
+@pytest.mark.parametrize("asked", ["", "true", "false"])
+def test_indexes_that_a_recipe_asks_for_come_out_too(
+    made: Dataset, tmp_path: Path, tokenizer_path: Path, asked: str
+) -> None:
+    if asked != "true":
+        index_dataset(made.repository, time_seconds=1.0)
+    path, index = write(tmp_path / "late.jsonl", 9, word="late"), f", index: {asked}"
+    text = (
+        f"{{name: late, inputs: [{{source: books, paths: [{path}]}}], "
+        f"output: {{shard_bytes: 2KiB{index if asked else ''}}}, "
+        "stages: [normalize, drop_empty, dedup_exact], guards: {max_quarantined_fraction: 1.0}}"
+    )
+    (tmp_path / "late.yaml").write_text(text)
+    request = Request(inputs=(str(tmp_path / "late.yaml"),), tokenizer=str(tokenizer_path))
+    options = BuildOptions(workers=1)
+    for is_append in (True, False):
+        if is_append:
+            append_dataset(made.url, request, options=options)
+        else:
+            build_dataset(request, out=made.url, options=options)
+        latest = made.repository.open()
+        assert len(latest.manifest.indexes) == (0 if asked == "false" else 3)
+        report = again(latest, inputs=None)
+        assert report.verdict is Verdict.IDENTICAL, report.steps[-1].reason
+
+
 def test_inputs_are_found_where_they_were(template: Path, tmp_path: Path) -> None:
     shutil.copytree(template / "ds", tmp_path / "ds")
     report = again(open_dataset(str(tmp_path / "ds")), inputs=None)
