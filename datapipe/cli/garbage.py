@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -28,6 +28,7 @@ from datapipe.cli.versions import existing, utc
 from datapipe.dataset import (
     Collector,
     Garbage,
+    LogEntry,
     Swept,
     drop_hold,
     hold_version,
@@ -36,6 +37,7 @@ from datapipe.dataset import (
 )
 from datapipe.dataset.runs import RunStore
 from datapipe.errors import UsageError
+from datapipe.observe import Progress
 
 __all__ = ["parse_duration", "register"]
 
@@ -103,7 +105,7 @@ def gc(
         )
     run_stores = [RunStore.at(url) for url in runs or ()]
     collector = Collector(repository, grace_seconds=parse_duration(grace), runs=run_stores)
-    now, retiring = time.time(), []
+    now, retiring = time.time(), list[LogEntry]()
     if retire_older_than is not None:
         age = parse_duration(retire_older_than)
         retiring = collector.retirable(older_than_seconds=age, time_seconds=now)
@@ -112,21 +114,32 @@ def gc(
             retire_versions(
                 repository.store, retiring, author=user_or(author), reason=why, time_seconds=now
             )
-    swept = None
+    retired = [entry.version for entry in retiring]
     with progress(quiet=quiet) as listener:
-        listener.begin("find garbage", 0, "objects")
-        garbage = collector.find(without=[entry.version for entry in retiring])
-        listener.advance(len(garbage.objects))
-        listener.end()
-        if not dry_run:
-            collector.mark(garbage)
-        if yes and not dry_run:
-            listener.begin("delete", 0, "objects")
-            swept = collector.sweep()
-            listener.advance(swept.objects)
-            listener.end()
-    data = _report(garbage, swept, retired=[entry.version for entry in retiring], dry_run=dry_run)
+        garbage = _find(collector, retired, listener, mark=not dry_run)
+        swept = _sweep(collector, listener) if yes and not dry_run else None
+    data = _report(garbage, swept, retired=retired, dry_run=dry_run)
     Output(as_json=as_json).result(data, lambda console: _draw(console, data))
+
+
+def _find(
+    collector: Collector, retired: Sequence[int], listener: Progress, *, mark: bool
+) -> Garbage:
+    listener.begin("find garbage", 0, "objects")
+    garbage = collector.find(without=retired)
+    listener.advance(len(garbage.objects))
+    listener.end()
+    if mark:
+        collector.mark(garbage)
+    return garbage
+
+
+def _sweep(collector: Collector, listener: Progress) -> Swept:
+    listener.begin("delete", 0, "objects")
+    swept = collector.sweep()
+    listener.advance(swept.objects)
+    listener.end()
+    return swept
 
 
 def _report(

@@ -215,31 +215,30 @@ def tag(
         return _list_tags(repository, as_json=as_json)
     if history:
         return _show_moves(repository, name, as_json=as_json)
-    words = {"author": user_or(author), "reason": reason}
+    words: dict[str, Any] = {
+        "author": user_or(author),
+        "reason": reason,
+        "time_seconds": time.time(),
+        "dry_run": dry_run,
+    }
     if delete:
-        if version is not None or release:
-            raise UsageError(
-                "--delete takes only the tag's name; nothing was deleted; leave the version and "
-                "--release out"
-            )
-        if not (yes or dry_run):
-            raise UsageError(
-                f"deleting tag {name} needs --yes; nothing was deleted; --dry-run shows what it "
-                "names"
-            )
-        done = delete_tag(
-            repository.store, name, time_seconds=time.time(), dry_run=dry_run, **words
-        )
+        _check_deletion(name, is_plain=version is None and not release, sure=yes or dry_run)
+        done = delete_tag(repository.store, name, **words)
     else:
-        done = set_tag(
-            repository.open(version),
-            name,
-            time_seconds=time.time(),
-            release=release,
-            dry_run=dry_run,
-            **words,
-        )
+        done = set_tag(repository.open(version), name, release=release, **words)
     _show_tag(done, dry_run=dry_run, as_json=as_json)
+
+
+def _check_deletion(name: str, *, is_plain: bool, sure: bool) -> None:
+    if not is_plain:
+        raise UsageError(
+            "--delete takes only the tag's name; nothing was deleted; leave the version and "
+            "--release out"
+        )
+    if not sure:
+        raise UsageError(
+            f"deleting tag {name} needs --yes; nothing was deleted; --dry-run shows what it names"
+        )
 
 
 def _list_tags(repository: Repository, *, as_json: bool) -> None:

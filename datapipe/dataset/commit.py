@@ -136,6 +136,7 @@ def _try_commit(
     plan = plan_version(draft)
     if draft.parent is not None and _adds_nothing(draft, plan):
         if draft.operation == "build":
+            plan = plan_indexes(plan, draft, store=repo.store, progress=progress)
             made = _new_objects(draft, plan)
             restore_version(draft.parent, made, since_seconds=transaction.started_seconds)
         return _committed(draft.parent, created=False)

@@ -241,19 +241,24 @@ def begin_transaction(
         begun = repo.store.head(transaction_path(name))
     transaction = Transaction(repo.store, file, begun=begun, exclusive=verdict)
     try:
-        if verdict and not honoured:
-            raise _unfit(
-                repo,
-                "but the dataset was made where it is honoured, and other writers rely on it; "
-                "nothing was written; reach the store without that proxy",
-            )
-        if not verdict:
-            check_alone(repo, transaction)
+        _check_store(repo, transaction, honoured=honoured)
     except BaseException:
         transaction.end()
         raise
     transaction.keep_alive(every_seconds=heartbeat_seconds)
     return transaction
+
+
+def _check_store(repo: Repository, transaction: Transaction, *, honoured: bool) -> None:
+    """Returns if one may write there; `honoured`: whether the second of two creates failed."""
+    if not transaction.is_exclusive:
+        check_alone(repo, transaction)
+    elif not honoured:
+        raise _unfit(
+            repo,
+            "but the dataset was made where it is honoured, and other writers rely on it; "
+            "nothing was written; reach the store without that proxy",
+        )
 
 
 def check_alone(repo: Repository, transaction: Transaction) -> None:

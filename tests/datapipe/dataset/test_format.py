@@ -17,7 +17,7 @@ import pytest
 import xxhash
 import zstandard
 
-from datapipe.dataset import Dataset, Repository
+from datapipe.dataset import Dataset, Repository, hold_version, set_tag
 from datapipe.testing import commit_small, small_draft
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "format.md"
@@ -255,3 +255,22 @@ def test_the_page_names_every_column_and_key(
         names += reader.table(table, folder + "/{}.parquet")[0]
     missing = {name for name in names if f"`{name}`" not in page and f"**{name}**" not in page}
     assert missing == set()
+
+
+def test_what_is_registered_is_there(appended: Dataset) -> None:
+    set_tag(appended, "release-2", author="ada", reason="", time_seconds=1.0)
+    hold_version(appended, author="ada", reason="why", time_seconds=1.0)
+    root = Path(appended.url)
+    register = json.loads((root / "_refs/register.json").read_bytes())
+    seal = register.pop("register_sha256")
+    assert hashlib.sha256(canonical(register)).hexdigest() == seal
+    assert register["format"] == 1
+    there = [
+        path for folder in ("_refs", "_signatures") for path in (root / folder).rglob("*.json")
+    ]
+    paths = {str(path.relative_to(root)) for path in there}
+    assert paths - {"_refs/register.json"} == register["objects"].keys()
+    for path, found in register["objects"].items():
+        assert hashlib.sha256((root / path).read_bytes()).hexdigest() == found["sha256"]
+        assert (found["version"], found["manifest"]) == (2, appended.manifest_sha256)
+        assert found["final"] == path.endswith("release-2.json")

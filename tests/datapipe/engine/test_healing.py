@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datapipe.dataset import Repository, log_entries, open_dataset, verify_dataset
+from datapipe.dataset import Repository, index_dataset, log_entries, open_dataset, verify_dataset
 from datapipe.dataset.parquet import GROUP_ROWS
 from datapipe.engine import BuildOptions, BuildReport, Request, append_dataset, build_dataset
 from datapipe.errors import DamagedError
@@ -74,6 +74,20 @@ def objects(out: Path, kind: str) -> list[Path]:
     found = sorted(out.glob(KINDS[kind]))
     assert found
     return found
+
+
+@pytest.mark.parametrize("harm", ["deleted", "flipped"])
+def test_an_index_is_written_again(
+    inputs: Path, tmp_path: Path, tokenizer_path: Path, harm: str
+) -> None:
+    out = tmp_path / "ds"
+    build(inputs, tokenizer_path, out)
+    index_dataset(Repository(str(out)), time_seconds=1.0)
+    for path in sorted(out.glob("index/*/*.parquet")):
+        HARMS[harm](path)
+    report = build(inputs, tokenizer_path, out)
+    assert (report.created, report.version) == (False, 2)
+    assert verify_dataset(open_dataset(str(out))).problems == []
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
