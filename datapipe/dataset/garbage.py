@@ -313,7 +313,9 @@ def _read_marks(store: BlockingStore) -> Iterator[tuple[Mark, float]]:
             if not info.path.endswith(_MARK_SUFFIX):
                 continue
             try:
-                yield msgspec.json.decode(store.get(info.path), type=Mark), info.modified_seconds
+                mark = msgspec.json.decode(store.get(info.path), type=Mark)
+                if mark.path != info.path:
+                    raise msgspec.ValidationError(f"it is the list {mark.id[:64]!r}")
             except ObjectNotFoundError:
                 continue  # another collector was faster
             except msgspec.MsgspecError as error:
@@ -321,3 +323,4 @@ def _read_marks(store: BlockingStore) -> Iterator[tuple[Mark, float]]:
                     f"{info.path} in {store.url} isn't a list of garbage: {error}; nothing was "
                     "freed; delete that object and run the same command again"
                 ) from error
+            yield mark, info.modified_seconds

@@ -343,6 +343,8 @@ def _read(store: BlockingStore, info: ObjectInfo) -> LiveTransaction | None:
     renewed = info.modified_seconds
     try:
         file = msgspec.json.decode(data, type=TransactionFile)
+        if transaction_path(file.id) != info.path:
+            raise msgspec.ValidationError(f"it is the file of transaction {file.id}")
     except msgspec.MsgspecError:  # whatever it is, it may be a writer's: everything is protected
         return LiveTransaction(
             id=info.path.removeprefix(TRANSACTIONS_PREFIX).removesuffix(".json"),

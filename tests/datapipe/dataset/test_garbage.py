@@ -533,3 +533,15 @@ def test_nothing_is_freed_where_the_format_file_is_damaged(appended: Dataset) ->
     path.write_bytes(path.read_bytes().replace(b"true", b"tru3"))
     with pytest.raises(DamagedError, match=r"format.json"):
         Collector(appended.repository, grace_seconds=0).find()
+
+
+def test_a_list_of_garbage_under_another_name_is_damage(appended: Dataset) -> None:
+    repo = appended.repository
+    small_draft(repo, {"web": [[6], [7]]}, seed=99)
+    collector = Collector(repo, grace_seconds=0)
+    mark = collector.mark(collector.find())
+    assert mark is not None
+    repo.store.put("_gc/other.marked.json", repo.store.get(mark.path))
+    with pytest.raises(DamagedError, match=r"_gc/other.marked.json in .* isn't a list of garbage"):
+        collector.sweep()
+    assert repo.store.head(mark.path).size

@@ -122,6 +122,12 @@ def test_what_is_no_transaction_protects_everything(repo: Repository) -> None:
     assert [(t.id, t.begun_seconds) for t in live_transactions(repo)] == [("odd", 0.0)]
 
 
+def test_a_transaction_under_the_name_of_another_protects_everything(repo: Repository) -> None:
+    with begin(repo, "one"):
+        repo.store.put("_transactions/two.json", repo.store.get("_transactions/one.json"))
+        assert ("two", 0.0) in [(t.id, t.begun_seconds) for t in live_transactions(repo)]
+
+
 @pytest.mark.parametrize("applied", ["before", "after"])
 def test_lost_answers_at_the_begin_are_asked_for_again(repo: Repository, applied: str) -> None:
     losses = iter([UndecidedError("lost"), UndecidedError("lost")])
