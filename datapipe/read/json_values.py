@@ -30,7 +30,8 @@ FIRST_ELEMENTS, ELEMENTS, LAST_ELEMENTS = "first elements", "elements", "last el
 _SPACE = b" \t\r\n"
 _NO_SPACE = re.compile(rb"[^ \t\r\n]")
 _OUTSIDE = re.compile(rb'["\[\]{},]')
-_INSIDE = re.compile(rb'["\\\n]')
+_INSIDE = re.compile(rb'[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+')
+"""What of a string lies before its end, a line end, or a backslash that a chunk ends with."""
 _FIRST_KEY = re.compile(rb'\{\s*"[^"\\\n]{1,200}"\s*:')
 _OPEN, _CLOSE = b"[{", b"]}"
 _BLOCK_VALUES = 256
@@ -158,14 +159,14 @@ class ValueCutter:
             self._escaped = False
             self._hold(chunk, place, place + 1)
             return place + 1
-        found = _INSIDE.search(chunk, place)
-        end = found.end() if found else len(chunk)
+        found = _INSIDE.match(chunk, place)
+        assert found is not None  # nothing matches too
+        character = chunk[found.end() : found.end() + 1]
+        end = found.end() + len(character)
         self._hold(chunk, place, end)
-        if found:
-            character = found[0]
-            self._in_string = character == b"\\"
-            self._escaped = character == b"\\"
-            self._is_broken = character == b"\n"
+        self._in_string = character in (b"", b"\\")
+        self._escaped = character == b"\\"
+        self._is_broken = character == b"\n"
         return end
 
     def _structure(self, chunk: bytes, place: int) -> Generator[LineBlock | Fault, None, int]:
