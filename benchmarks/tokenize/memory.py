@@ -1,6 +1,6 @@
 """Memory and speed while a process encodes text whose words never end.
 
-python benchmarks/tokenize/memory.py TOKENIZER [--backend auto] [--megabytes 1000] [--eos TOKEN]
+python -m benchmarks.tokenize.memory TOKENIZER [--backend auto] [--megabytes 1000] [--eos TOKEN]
 
 Documents of random words of eight scripts, 1,000 words each, are made and encoded 4 MB at a time.
 After each tenth it prints what the process holds, and MB/s of its CPU time in the encoder alone.
@@ -11,15 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / part) for part in ("tokenizers", ".")]
 
 from datapipe_tokenizers import load
 

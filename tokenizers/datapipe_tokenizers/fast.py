@@ -40,7 +40,7 @@ BATCH_BYTES = 16 << 20
 """Text given to the library at once; its results take up to four times as much memory."""
 
 CACHE_BYTES = 256 << 20
-"""Growth after which an encoder is replaced, whatever has grown. A new one costs 0.1-0.4 s and a slower first pass."""
+"""Growth of the process after which an encoder is replaced. A new one costs 0.1-0.4 s."""
 
 LONG_BYTES = 4 << 20
 """Bytes of a text from which on it is encoded in windows."""
@@ -131,7 +131,7 @@ class FastEncoder:
 
     def _renew(self) -> None:
         """Makes the encoder, or another one in place of it; never holds both."""
-        self._tokenizer = None
+        self._tokenizer: Any = None
         release_free_memory()
         self._tokenizer = self._load()
         self._before = resident_bytes()

@@ -153,7 +153,7 @@ class SentencePieceEncoder:
             self._encode_text,
             windows=self._windows,
             name=self.name,
-            has_words=None if self._is_bpe else lambda text: False,
+            has_words=None if self._is_bpe else lambda _: False,
         )
         return ids, np.array([len(ids)], dtype=np.int64)
 
