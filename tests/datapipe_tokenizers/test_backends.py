@@ -232,7 +232,12 @@ def test_encoder_that_grew_is_replaced_and_ids_stay(
     kept = encoder(bpe_json)
     loads: list[object] = []
     load = quick._load
-    monkeypatch.setattr(quick, "_load", lambda: loads.append(None) or load())
+
+    def counted() -> object:
+        loads.append(None)
+        return load()
+
+    monkeypatch.setattr(quick, "_load", counted)
     texts = pa.array([random_words(3000, seed=1)], pa.large_string())
     for _ in range(12):
         same(quick.encode(texts), kept.encode(texts))

@@ -56,7 +56,7 @@ def pre_tokenizer(pattern: str) -> dict[str, object]:
     }
 
 
-@pytest.fixture(scope="module", params=PATTERNS.values(), ids=PATTERNS)
+@pytest.fixture(scope="module", params=list(PATTERNS.values()), ids=list(PATTERNS))
 def splitting(request: pytest.FixtureRequest, edited_bpe: Callable[..., bytes]) -> Tokenizer:
     return load_files({"tokenizer.json": edited_bpe(pre_tokenizer=pre_tokenizer(request.param))})
 

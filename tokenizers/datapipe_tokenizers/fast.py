@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from datapipe_tokenizers.disputed import disputed_rows
 from datapipe_tokenizers.errors import MissingPackageError, TokenizerFormatError
@@ -104,6 +105,8 @@ class FastEncoder:
         return np.concatenate(found)
 
     def _encode_group(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
+        if len(texts) > 1 and pc.max(pc.binary_length(texts)).as_py() > LONG_BYTES:
+            return encode_in_groups(texts, self._encode_group, limit=LONG_BYTES, threads=1)
         if len(texts) == 1 and texts.nbytes > LONG_BYTES:
             ids = encode_long(texts[0].as_py(), self._encode_part, windows=WINDOWS, name=self.name)
             return ids, np.array([len(ids)], dtype=np.int64)
