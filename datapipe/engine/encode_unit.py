@@ -30,7 +30,7 @@ from datapipe.engine.scan import (
 )
 from datapipe.engine.stages import StageCall
 from datapipe.engine.work import Piece, Work
-from datapipe_tokenizers import Facts, Tokenizer, load_files
+from datapipe_tokenizers import Facts, LimitError, Tokenizer, load_files
 
 __all__ = [
     "ENCODED",
@@ -115,7 +115,7 @@ def _encode(task: EncodeTask) -> dict[str, Any]:
         for batch in apply_stages(whole, stages, left, measured):
             special.update(count_special_text(batch, tokenizer))
             check_sample(batch, tokenizer, one_in=task.check_one_in)
-            ids, num_tokens = encode_documents(batch, tokenizer, append_eos=task.append_eos)
+            batch, ids, num_tokens = _tokens_of(batch, tokenizer, task.append_eos, left)
             tokens.append(ids)
             counts.append(num_tokens[num_tokens > 0])
             batches.append(_with_tokens(batch, num_tokens, left))
@@ -125,6 +125,19 @@ def _encode(task: EncodeTask) -> dict[str, Any]:
         task.work.put_table(task.piece, MEASURED, join_measured(measured))
     more = {"special_text": dict(sorted(special.items())), "measured": bool(measured)}
     return _finish(task, record | more)
+
+
+def _tokens_of(
+    batch: pa.RecordBatch, tokenizer: Tokenizer, append_eos: bool, left: list[pa.Table]
+) -> tuple[pa.RecordBatch, npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Returns the documents that the tokenizer can encode, their tokens, and how many each has."""
+    try:
+        return batch, *encode_documents(batch, tokenizer, append_eos=append_eos)
+    except LimitError:
+        beyond = pa.array(tokenizer.beyond_limits(batch.column("text")))
+    left.append(dropped_rows(batch.filter(beyond), stage="encode", rule="beyond_limits"))
+    batch = batch.filter(pc.invert(beyond))
+    return batch, *encode_documents(batch, tokenizer, append_eos=append_eos)
 
 
 def _with_tokens(

@@ -66,8 +66,8 @@ def test_time_and_memory_are_linear(tmp_path: Path, bpe_json: bytes, unit: str) 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 def test_documents_of_200_mb(unit: str) -> None:
     _, (short, long) = measure(SHARED / "gpt2", unit, 20_000_000, 200_000_000)
-    assert long[0] < 30 * short[0] + 0.5
-    assert long[1] < 40 * 200_000_000
+    assert long[0] < 20 * short[0] + 0.5
+    assert long[1] < 512_000_000 + 8 * (200_000_000 + long[2])
 
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
@@ -81,18 +81,30 @@ def test_ids_of_long_runs_are_those_of_the_reference(bpe_json: bytes, unit: str)
     np.testing.assert_array_equal(ours[0], theirs[0])
 
 
-def test_text_that_tiktoken_cannot_split_is_named_and_passed_over(bpe_json: bytes) -> None:
-    tokens = HuggingFaceFile(bpe_json).vocabulary.tokens
-    encoding = Encoding(
-        name="x", pattern=KNOWN["r50k_base"].pattern, special_tokens={"<|endoftext|>": 0}
-    )
-    files = {
-        "ranks.tiktoken": dump_ranks({token: n for n, token in tokens.items() if n}),
-        "encoding.json": dump_encoding(encoding),
-    }
+def test_text_that_tiktoken_cannot_take_at_once_is_encoded_in_windows(bpe_json: bytes) -> None:
+    files = rank_files(bpe_json)
     texts = pa.array(["a", " " * 1_000_000 + "x", "b"])
-    with pytest.raises(LimitError, match="tiktoken can't encode a text of 1,000,001 characters"):
+    tokenizer = load_files(files, backend="tiktoken")
+    assert tokenizer.decode(tokenizer.encode_batch(texts.slice(1, 1))[0]) == texts[1].as_py()
+    assert load_files(files).compare(texts) is None
+
+
+def test_text_that_cannot_be_taken_apart_is_named_and_passed_over(bpe_json: bytes) -> None:
+    texts = pa.array(["a", "\n" + " " * 3_000_000 + "x", "b"])
+    files = rank_files(bpe_json)
+    with pytest.raises(LimitError, match="tiktoken can't encode a text of 3,000,002 characters"):
         load_files(files, backend="tiktoken").encode_batch(texts)
     quick = load_files(files)
     assert quick.compare(texts) is None
     assert quick.decode(quick.encode_batch(texts.slice(1, 1))[0]) == texts[1].as_py()
+
+
+def rank_files(bpe_json: bytes) -> dict[str, bytes]:
+    tokens = HuggingFaceFile(bpe_json).vocabulary.tokens
+    encoding = Encoding(
+        name="x", pattern=KNOWN["r50k_base"].pattern, special_tokens={"<|endoftext|>": 0}
+    )
+    return {
+        "ranks.tiktoken": dump_ranks({token: n for n, token in tokens.items() if n}),
+        "encoding.json": dump_encoding(encoding),
+    }

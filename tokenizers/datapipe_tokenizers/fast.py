@@ -2,7 +2,7 @@
 
 It is kept within bounds that it doesn't have itself:
 - its cache of words grows as long as there are new ones (1.5 GB after 120 MB of random words), so
-  an encoder whose calls made the process grow by `CACHE_BYTES` is thrown away for a new one;
+  the process's growth by `CACHE_BYTES` since an encoder was made has it thrown away for a new one;
 - it finds special tokens in a text, so it never learns of them; a text in which the model itself
   finds one goes to the reference, and so does one with code points that it knows and the reference
   doesn't.
@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib.metadata import version
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from datapipe_tokenizers.disputed import disputed_rows
 from datapipe_tokenizers.errors import MissingPackageError, TokenizerFormatError
@@ -28,9 +30,10 @@ from datapipe_tokenizers.groups import (
     replace_documents,
     rows_with,
 )
-from datapipe_tokenizers.memory import resident_bytes
+from datapipe_tokenizers.memory import release_free_memory, resident_bytes
 from datapipe_tokenizers.model import FastSource
 from datapipe_tokenizers.panics import leave_interruptions
+from datapipe_tokenizers.windows import Windows, encode_long
 
 __all__ = ["CACHE_BYTES", "FastEncoder"]
 
@@ -38,7 +41,13 @@ BATCH_BYTES = 16 << 20
 """Text given to the library at once; its results take up to four times as much memory."""
 
 CACHE_BYTES = 256 << 20
-"""Growth after which an encoder is replaced. A new one costs 0.1-0.4 s and a slower first pass."""
+"""Growth of the process after which an encoder is replaced. A new one costs 0.1-0.4 s."""
+
+LONG_BYTES = 4 << 20
+"""Bytes of a text from which on it is encoded in windows."""
+
+WINDOWS = Windows(chars=1 << 19, most_chars=8 << 20)
+"""Needs 20-60 bytes for each byte of a word (`benchmarks/tokenize`)."""
 
 _MIN_BYTES = 16 << 20
 """Text that an encoder has had at least before it is replaced, whatever else the process does."""
@@ -76,9 +85,8 @@ class FastEncoder:
         self._reference = reference
         self._threads = threads
         self._cache_bytes = cache_bytes
-        self._tokenizer = self._load()
-        self._grown = 0
-        self._encoded = 0
+        self._lock = Lock()
+        self._renew()
 
     def encode(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
         """Returns the ids of all texts, one after the other, and how many each has."""
@@ -97,18 +105,40 @@ class FastEncoder:
         return np.concatenate(found)
 
     def _encode_group(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
-        before = resident_bytes()
+        if len(texts) > 1 and pc.max(pc.binary_length(texts)).as_py() > LONG_BYTES:
+            return encode_in_groups(texts, self._encode_group, limit=LONG_BYTES, threads=1)
+        if len(texts) == 1 and texts.nbytes > LONG_BYTES:
+            ids = encode_long(texts[0].as_py(), self._encode_part, windows=WINDOWS, name=self.name)
+            return ids, np.array([len(ids)], dtype=np.int64)
+        return self._encode_some(texts)
+
+    def _encode_part(self, text: str) -> Ids:
+        return self._encode_some(pa.array([text], pa.large_string()))[0]
+
+    def _encode_some(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
         column = _as_awkward(texts)
-        layout = self._tokenizer.encode_batch(column, parallel=False).layout
+        with self._lock:
+            tokenizer = self._tokenizer
+        layout = tokenizer.encode_batch(column, parallel=False).layout
         ids = np.asarray(layout.content.data)
         if self._source.numbers is not None:
             ids = self._source.numbers[ids]
         counts = np.diff(np.asarray(layout.offsets.data))
-        self._grown += max(resident_bytes() - before - ids.nbytes, 0)
-        self._encoded += len(column.layout.content)
-        if self._grown > self._cache_bytes and self._encoded > _MIN_BYTES:
-            self._tokenizer, self._grown, self._encoded = self._load(), 0, 0
+        del tokenizer
+        with self._lock:
+            self._encoded += len(column.layout.content)
+            grown = resident_bytes() - self._before
+            if grown > self._cache_bytes and self._encoded > _MIN_BYTES:
+                self._renew()
         return ids, counts
+
+    def _renew(self) -> None:
+        """Makes the encoder, or another one in place of it; never holds both."""
+        self._tokenizer: Any = None
+        release_free_memory()
+        self._tokenizer = self._load()
+        self._before = resident_bytes()
+        self._encoded = 0
 
     def _load(self) -> Any:
         try:

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from datapipe_tokenizers.closed import close_tokens, mark_special
-from datapipe_tokenizers.cuts import split_text
 from datapipe_tokenizers.errors import MissingPackageError, TokenizerFormatError
 from datapipe_tokenizers.groups import (
     Counts,
@@ -26,6 +25,7 @@ from datapipe_tokenizers.groups import (
 from datapipe_tokenizers.model import FastSource, check_ids
 from datapipe_tokenizers.panics import leave_interruptions
 from datapipe_tokenizers.vocabulary import Vocabulary, piece_bytes
+from datapipe_tokenizers.windows import Windows, encode_long
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as HFTokenizer
@@ -40,7 +40,9 @@ __all__ = [
 ]
 
 BATCH_BYTES = 1 << 20
-"""Text given to the encoder at once; costs it about 120 times as much memory."""
+"""Text given to the encoder at once; costs it 50-150 times as much memory."""
+
+_FEW_WORDS = 4
 
 
 def import_tokenizers() -> Any:
@@ -108,6 +110,11 @@ class HuggingFaceFile:
         return parse_config(self.data)
 
     @property
+    def is_bpe(self) -> bool:
+        """Whether its model merges pieces by rank."""
+        return "merges" in self._config["model"]
+
+    @property
     def unknown_id(self) -> int | None:
         """The id that stands for what the vocabulary lacks."""
         return _unknown_id(self._config["model"], self.ids)
@@ -141,7 +148,7 @@ class HuggingFaceEncoder:
         reserved: Texts of the tokens that are the caller's alone.
         threads: Threads that encode one batch.
         batch_bytes: Text given to Hugging Face's encoder at once, and the length from which on a
-            document is cut.
+            document is encoded in windows.
     """
 
     name = "huggingface"
@@ -158,6 +165,7 @@ class HuggingFaceEncoder:
         self._reserved = reserved
         self._threads = threads
         self._batch_bytes = batch_bytes
+        self._windows = Windows(chars=batch_bytes // 2, most_chars=batch_bytes * 4)
         special = reserved & file.added.keys()
         same = special == file.vocabulary.specials.keys()
         self._tokenizer = file.tokenizer if same else _with_special(file.data, special)
@@ -205,7 +213,7 @@ class HuggingFaceEncoder:
         return repaired, counts
 
     def _run(self, tokenizer: HFTokenizer, documents: list[str]) -> tuple[Ids, Counts]:
-        if len(documents) == 1 and len(documents[0]) > self._batch_bytes:
+        if len(documents) == 1 and len(documents[0]) > self._windows.chars:
             return self._run_long(tokenizer, documents[0])
         lists = _encode_all(tokenizer, documents)
         counts = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
@@ -213,14 +221,13 @@ class HuggingFaceEncoder:
         return ids, counts
 
     def _run_long(self, tokenizer: HFTokenizer, document: str) -> tuple[Ids, Counts]:
-        pieces = split_text(
+        ids = encode_long(
             document,
-            limit=self._batch_bytes,
-            encode=lambda texts: _encode_all(tokenizer, texts),
-            word_starts=lambda text: _word_starts(tokenizer, text),
+            lambda text: np.array(_encode_all(tokenizer, [text])[0], dtype=np.uint32),
+            windows=self._windows,
+            name=self.name,
+            has_words=None if self._file.is_bpe else lambda text: _has_words(tokenizer, text),
         )
-        arrays = [np.array(_encode_all(tokenizer, [piece])[0], dtype=np.uint32) for piece in pieces]
-        ids = np.concatenate(arrays)
         return ids, np.array([len(ids)], dtype=np.int64)
 
     @cached_property
@@ -327,13 +334,7 @@ def _encode_all(tokenizer: HFTokenizer, texts: list[str]) -> list[list[int]]:
     return [encoding.ids for encoding in encodings]
 
 
-def _word_starts(tokenizer: HFTokenizer, text: str) -> list[int]:
-    """Places in `text` where a word of the pre-tokenizer begins."""
-    encoding = tokenizer.encode(text, add_special_tokens=False)
-    words = encoding.word_ids
-    starts = (
-        span[0]
-        for number, span in enumerate(encoding.offsets)
-        if number and words[number] != words[number - 1]
-    )
-    return sorted(set(starts))
+def _has_words(tokenizer: HFTokenizer, text: str) -> bool:
+    """Whether the pre-tokenizer finds some words in a text."""
+    words = tokenizer.encode(text, add_special_tokens=False).word_ids
+    return len(set(words)) > _FEW_WORDS

@@ -17,11 +17,18 @@ from datapipe_tokenizers.huggingface import without_tokens
 from datapipe_tokenizers.model import FastSource, check_ids
 from datapipe_tokenizers.panics import leave_interruptions
 from datapipe_tokenizers.vocabulary import Vocabulary
+from datapipe_tokenizers.windows import Windows, encode_long
 
 __all__ = ["SentencePieceModel"]
 
 BATCH_BYTES = 1 << 20
 """Text given to the library at once."""
+
+_BPE = Windows(chars=1 << 19, most_chars=8 << 20)
+"""It needs 30-60 bytes for each byte of a text, which is one word to it."""
+
+_UNIGRAM = Windows(chars=8 << 20, most_chars=8 << 20)
+"""It adds up scores over the text, with rounding that depends on its length: a text stays whole."""
 
 _PROBES = ("<0x0A>", "<0x41>", "\N{LOWER ONE EIGHTH BLOCK}", " \N{LOWER ONE EIGHTH BLOCK}a ")
 
@@ -124,16 +131,34 @@ class SentencePieceEncoder:
     def __init__(self, processor: Any, *, threads: int = 1) -> None:
         self._processor = processor
         self._threads = threads
+        self._is_bpe = _is_bpe(processor)
+        self._windows = _BPE if self._is_bpe else _UNIGRAM
 
     def encode(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
         """Returns the ids of all texts, one after the other, and how many each has."""
         return encode_in_groups(texts, self._encode_group, limit=BATCH_BYTES, threads=self._threads)
 
     def _encode_group(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
-        lists = self._processor.encode(texts.to_pylist(), out_type=int, num_threads=1)
+        documents = texts.to_pylist()
+        if len(documents) == 1 and len(documents[0]) > self._windows.chars:
+            return self._encode_long(documents[0])
+        lists = self._processor.encode(documents, out_type=int, num_threads=1)
         counts = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
         ids = np.fromiter(chain.from_iterable(lists), dtype=np.uint32, count=int(counts.sum()))
         return ids, counts
+
+    def _encode_long(self, document: str) -> tuple[Ids, Counts]:
+        ids = encode_long(
+            document,
+            self._encode_text,
+            windows=self._windows,
+            name=self.name,
+            has_words=None if self._is_bpe else lambda _: False,
+        )
+        return ids, np.array([len(ids)], dtype=np.int64)
+
+    def _encode_text(self, text: str) -> Ids:
+        return np.array(self._processor.encode(text, out_type=int), dtype=np.uint32)
 
     def produces(self, number: int) -> bool:
         """Whether the model itself finds the token `number` in its own text."""
@@ -148,6 +173,12 @@ class SentencePieceEncoder:
             else str(self._processor.decode(list(part)))
             for control, part in parts
         )
+
+
+def _is_bpe(processor: Any) -> bool:
+    """Whether a model merges pieces by rank: its scores are ranks, Unigram's are logarithms."""
+    numbers = range(processor.get_piece_size())
+    return all(float(processor.get_score(number)).is_integer() for number in numbers)
 
 
 def _load(data: bytes) -> Any:

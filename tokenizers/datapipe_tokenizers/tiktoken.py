@@ -29,11 +29,15 @@ from datapipe_tokenizers.groups import Counts, Ids, encode_in_groups
 from datapipe_tokenizers.model import FastSource, check_ids
 from datapipe_tokenizers.panics import leave_interruptions
 from datapipe_tokenizers.vocabulary import Vocabulary
+from datapipe_tokenizers.windows import Windows, encode_long
 
 __all__ = ["RankModel", "dump_ranks", "parse_ranks", "rank_model"]
 
 BATCH_BYTES = 1 << 20
 """Text that a thread encodes at once."""
+
+WINDOWS = Windows(chars=1 << 17, most_chars=1 << 20)
+"""It fails on runs of some hundred thousand white-space characters."""
 
 
 def rank_model(ranks: bytes, encoding: bytes) -> RankModel:
@@ -190,9 +194,14 @@ class TiktokenEncoder:
         return encode_in_groups(texts, self._encode_group, limit=BATCH_BYTES, threads=self._threads)
 
     def _encode_group(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
-        arrays = [self._encode_one(text) for text in texts.to_pylist()]
+        arrays = [self._encode_text(text) for text in texts.to_pylist()]
         counts = np.array([len(array) for array in arrays], dtype=np.int64)
         return np.concatenate([np.empty(0, np.uint32), *arrays]), counts
+
+    def _encode_text(self, text: str) -> Ids:
+        if len(text) <= WINDOWS.chars:
+            return self._encode_one(text)
+        return encode_long(text, self._encode_one, windows=WINDOWS, name=self.name)
 
     def _encode_one(self, text: str) -> Ids:
         try:

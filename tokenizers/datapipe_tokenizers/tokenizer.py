@@ -216,6 +216,18 @@ class Tokenizer:
         np.cumsum(counts, out=offsets[1:])
         return ids, offsets
 
+    def beyond_limits(self, texts: Texts) -> npt.NDArray[np.bool_]:
+        """Returns of each text whether `encode_batch` refuses it with a LimitError."""
+        column = as_column(texts)
+        return np.array([self._is_beyond(column.slice(row, 1)) for row in range(len(column))], bool)
+
+    def _is_beyond(self, column: pa.LargeStringArray) -> bool:
+        try:
+            self._encode(column)
+        except LimitError:
+            return True
+        return False
+
     def with_special_text(self, texts: Texts) -> npt.NDArray[np.int64]:
         """Returns which texts hold the literal text of a special token, ascending."""
         return self._special_text.rows(as_column(texts))

@@ -361,6 +361,27 @@ def test_the_same_file_twice_in_a_source_is_refused(tmp_path: Path, tokenizer_pa
         build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
 
 
+def test_documents_beyond_the_limits_of_the_tokenizer_are_dropped(
+    tmp_path: Path, tokenizer_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from datapipe_tokenizers import fast
+    from datapipe_tokenizers.windows import Windows
+
+    monkeypatch.setattr(fast, "LONG_BYTES", 20_000)
+    monkeypatch.setattr(fast, "WINDOWS", Windows(chars=2048, most_chars=8192))
+    write_jsonl(tmp_path / "a.jsonl", ["one", "x\n" + " " * 30_000 + "y", "a b " * 9000, "two"])
+    asked = recipe(
+        tmp_path,
+        "name: x\ninputs: [{source: s, paths: [a.jsonl]}]\n"
+        f"stages: []\ntokenize: {{tokenizer: {tokenizer_path}}}\n",
+    )
+    request = Request(inputs=(str(asked),))
+    report = build_dataset(request, out=str(tmp_path / "ds"), options=BuildOptions(workers=1))
+    documents = report.to_json()["documents"]
+    assert (documents["kept"], documents["dropped"]) == (3, {"encode.beyond_limits": 1})
+    assert verify_dataset(open_dataset(str(tmp_path / "ds"))).problems == []
+
+
 @pytest.mark.parametrize("texts", [["", ""], ["", "one", "", "two"]], ids=["all", "some"])
 def test_documents_without_a_token_are_dropped(
     tmp_path: Path, tokenizer_path: Path, texts: list[str]
