@@ -359,7 +359,7 @@ def test_init_writes_a_recipe_that_loads(run: Run, tmp_path: Path) -> None:
         (["build", "{raw}", "-t", "{tmp}/no.json"], 2, r"no\.json"),
         (["build", "{raw}"], 2, r"no tokenizer is given.*datapipe tokenizer train"),
         (["build", "{raw}", "-t", "{tok}", "--text-field", "txt"], 2, r"did you mean `text`"),
-        (["build", "{tmp}/x.csv", "-t", "{tok}"], 2, r"x\.csv is CSV.*known formats"),
+        (["build", "{tmp}/x.orc", "-t", "{tok}"], 2, r"x\.orc is ORC.*known formats"),
         (["build", "{tmp}/r.yaml"], 2, r"line 1: `nam` isn't a known key.*`name`"),
         (["build", "{raw}", "-t", "{tok}", "-o", "nothing://b/x"], 2, r"nothing"),
         (["append", "{tmp}/nowhere", "{raw}"], 2, r"no dataset at .*nowhere"),
@@ -405,7 +405,7 @@ def test_wrong_usage_is_one_line_and_exit_2(
     message: str,
 ) -> None:
     (tmp_path / "empty").mkdir()
-    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "x.orc").write_text("a,b\n1,2\n")
     (tmp_path / "r.yaml").write_text("nam: x\n")
     names = {"tmp": tmp_path, "raw": raw, "tok": tokenizer_path}
     filled = [word.format(**names) for word in words]
