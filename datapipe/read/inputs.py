@@ -104,6 +104,8 @@ def ensure_distinct(files: Iterable[InputFile]) -> None:
         if other is not file and file.identity != UNKNOWN:
             raise InputError(_same_file(other, file))
         other = by_name.setdefault(file.relative, file)
+        if other is not file and other.path == file.path:
+            raise InputError(_same_file(other, file))
         if other is not file:
             raise InputError(
                 f"{other.path} and {file.path} have the same name, {file.relative}, in one source; "

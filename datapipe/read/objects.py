@@ -59,12 +59,8 @@ def list_objects(
     entries = [_parse(url) for url in urls]
     top, folder = _root(entries, root)
     own_folders = [_split(url) for url in own]
-    found = {
-        file.path: file
-        for entry in entries
-        for file in _files(entry, top, folder, own_folders, note)
-    }
-    return sorted(found.values(), key=lambda file: file.relative)
+    found = [file for entry in entries for file in _files(entry, top, folder, own_folders, note)]
+    return sorted(found, key=lambda file: file.relative)
 
 
 def store_and_name(url: str) -> tuple[BlockingStore, str]:

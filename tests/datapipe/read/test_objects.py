@@ -105,6 +105,11 @@ def test_a_url_that_means_nothing_is_an_error(url: str, path: str, message: str)
         list_inputs([url + path])
 
 
+def test_an_object_given_twice_is_an_error_naming_both_givers(url: str) -> None:
+    with pytest.raises(InputError, match=r"a\.jsonl is given twice, by .*raw and by .*/\*\.jsonl"):
+        list_inputs([url, url + "/*.jsonl"])
+
+
 def test_urls_that_cant_be_used_are_errors(url: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"a")
     with pytest.raises(InputError, match="give each an input entry of its own"):
