@@ -10,7 +10,7 @@ It is kept within bounds that it doesn't have itself:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from threading import Lock
 from typing import Any
@@ -87,6 +87,9 @@ class FastEncoder:
         self._cache_bytes = cache_bytes
         self._lock = Lock()
         self._renew()
+        numbers = source.numbers
+        num_ids = self._tokenizer.vocab_size if numbers is None else int(numbers.max()) + 1
+        self._ordinary = _widest_gap(self._reserved, num_ids=num_ids)
 
     def encode(self, texts: pa.LargeStringArray) -> tuple[Ids, Counts]:
         """Returns the ids of all texts, one after the other, and how many each has."""
@@ -101,6 +104,9 @@ class FastEncoder:
 
     def _find_reserved(self, ids: Ids) -> npt.NDArray[np.int64]:
         """Returns the places of reserved ids; a few ranges are quicker than a table by id."""
+        low, high = self._ordinary
+        if not len(ids) or (ids.max() <= high and (not low or ids.min() >= low)):
+            return np.empty(0, dtype=np.int64)
         found = [np.flatnonzero(ids - first <= last - first) for first, last in self._reserved]
         return np.concatenate(found)
 
@@ -156,6 +162,14 @@ def _runs(numbers: Iterable[int]) -> list[tuple[np.uint32, np.uint32]]:
     ordered = np.unique(np.array([*numbers], dtype=np.uint32))
     runs = np.split(ordered, np.flatnonzero(np.diff(ordered) != 1) + 1)
     return [(run[0], run[-1]) for run in runs]
+
+
+def _widest_gap(runs: Sequence[tuple[np.uint32, np.uint32]], *, num_ids: int) -> tuple[int, int]:
+    """Returns first and last of the most ids in a row, below `num_ids`, that no run has."""
+    starts = [0, *(int(last) + 1 for _, last in runs)]
+    stops = [*(int(first) for first, _ in runs), num_ids]
+    width, start = max((stop - start, start) for start, stop in zip(starts, stops, strict=True))
+    return start, start + width - 1
 
 
 def _import_library() -> Any:

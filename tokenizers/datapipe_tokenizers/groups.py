@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -20,6 +20,8 @@ __all__ = [
     "replace_documents",
     "rows_with",
 ]
+
+_SPARE = 1.05  # memory that isn't written to is never taken
 
 Ids = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
@@ -67,15 +69,40 @@ def encode_in_groups(
     """
     sizes = pc.binary_length(texts).to_numpy(zero_copy_only=False)
     groups = [texts.slice(start, stop - start) for start, stop in plan_groups(sizes, limit=limit)]
-    if threads == 1 or len(groups) < 2:
-        parts = [encode(group) for group in groups]
-    else:
-        with ThreadPoolExecutor(min(threads, len(groups))) as pool:
-            parts = list(pool.map(encode, groups))
-    if len(parts) == 1:
-        return parts[0]
-    ids = np.concatenate([np.empty(0, np.uint32), *(part[0] for part in parts)])
-    return ids, np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)])
+    if len(groups) == 1:
+        return encode(groups[0])
+    if threads == 1:
+        return _joined(map(encode, groups), sizes)
+    with ThreadPoolExecutor(min(threads, max(len(groups), 1))) as pool:
+        return _joined(pool.map(encode, groups), sizes)
+
+
+def _joined(
+    parts: Iterable[tuple[Ids, Counts]], sizes: npt.NDArray[np.int64]
+) -> tuple[Ids, Counts]:
+    """Returns the parts as one, each copied as soon as it is there and then let go.
+
+    That takes less memory than all parts at once, and the next one finds its memory in the cache.
+    """
+    ids, used, rows = np.empty(0, dtype=np.uint32), 0, 0
+    all_counts = np.empty(len(sizes), dtype=np.int64)
+    total = int(sizes.sum())
+    for part, counts in parts:
+        all_counts[rows : rows + len(counts)] = counts
+        rows += len(counts)
+        if used + len(part) > len(ids):
+            done = int(sizes[:rows].sum())
+            expected = (used + len(part)) * total / max(done, 1)
+            ids = _longer(ids[:used], int(expected * _SPARE) + 1)
+        ids[used : used + len(part)] = part
+        used += len(part)
+    return ids[:used], all_counts
+
+
+def _longer(ids: Ids, length: int) -> Ids:
+    longer = np.empty(length, dtype=ids.dtype)
+    longer[: len(ids)] = ids
+    return longer
 
 
 def rows_with(places: npt.NDArray[np.int64], counts: Counts) -> npt.NDArray[np.int64]:
