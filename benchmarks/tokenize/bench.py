@@ -28,6 +28,10 @@ CONTESTANTS = (
     "datatrove",
 )
 SLOW = ("tokenizers", "datapipe, huggingface", "datatrove")
+PAIRS = (("datapipe", "gigatoken"), ("datapipe, huggingface", "tokenizers"))
+"""Ours and the library that does the work, side by side in one process."""
+FEW_MB = 2
+"""Text for a pair that encodes some MB a second."""
 IN_RIVALS = ("tiktoken", "datatrove")
 
 
@@ -40,20 +44,26 @@ def main() -> None:
         return
     if not RIVAL.exists():
         subprocess.run([str(HERE / "setup_rivals.sh"), sys.executable], check=True)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    pairs: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="datapipe-bench-") as scratch:
         for corpus in CORPORA:
             path = Path(scratch) / f"{corpus}.arrow"
             size = write_texts(corpus, data, options.mb, path)
+            few = Path(scratch) / f"{corpus}-few.arrow"
+            write_texts(corpus, data, min(options.mb, FEW_MB), few)
             for name in options.tokenizers:
                 for threads in options.threads:
-                    rows += _measure(name, corpus, data, path, size, threads, options.runs)
+                    pairs += _pairs(name, corpus, folder / name, (path, few), threads, options.runs)
+                    if not options.pairs_only:
+                        rows += _measure(name, corpus, data, path, size, threads, options.runs)
     result = {
         "question": "How fast are texts encoded, and are the ids the same?",
-        "command": "python benchmarks/tokenize/bench.py " + " ".join(sys.argv[1:]),
+        "command": "python -m benchmarks.tokenize.bench " + " ".join(sys.argv[1:]),
         "machine": {"cores": os.cpu_count(), "load": os.getloadavg()},
         "versions": {"python": platform.python_version()}
         | {name: metadata.version(name) for name in ("gigatoken", "tokenizers", "pyarrow")},
+        "pairs": pairs,
         "rows": rows,
     }
     print(as_markdown(result))
@@ -70,9 +80,43 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--tokenizers", nargs="+", default=["gpt2", "llama3", "qwen3", "deepseek_v3"]
     )
+    parser.add_argument("--pairs-only", action="store_true", help="the first table alone")
     parser.add_argument("--data", default=str(ROOT.parent / "shared" / "data"))
     parser.add_argument("--write", help="name of the result files")
     return parser.parse_args()
+
+
+def _pairs(
+    name: str, corpus: str, tokenizer: Path, texts: tuple[Path, Path], threads: int, runs: int
+) -> list[dict[str, Any]]:
+    """Returns the median ratios of speed, ours to theirs, of passes right after each other."""
+    rows = []
+    for ours, theirs in PAIRS:
+        times = 3 if theirs in SLOW else 3 * runs
+        command = [sys.executable, str(HERE / "worker.py"), f"{ours}+{theirs}", str(tokenizer)]
+        done = subprocess.run(
+            [*command, str(texts[theirs in SLOW]), str(times), str(threads)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        found = json.loads(done.stdout)
+        ratios = {
+            clock: statistics.median(b / a for a, b in zip(*found[clock], strict=True))
+            for clock in ("wall", "cpu")
+        }
+        rows.append(
+            {
+                "tokenizer": name,
+                "corpus": corpus,
+                "threads": threads,
+                "pair": f"{ours} / {theirs}",
+                "passes": times,
+                **ratios,
+            }
+        )
+        print(f"{name}, {corpus}, {threads} threads, {ours} / {theirs}: {ratios}", flush=True)
+    return rows
 
 
 def _measure(
@@ -122,12 +166,44 @@ def as_markdown(result: dict[str, Any]) -> str:
         f"`{result['command']}` on {result['machine']['cores']} cores (load average {load} at the "
         f"end). {versions}.",
         "",
+        "## Side by side in one process",
+        "",
+        "Speed of ours over that of the library alone: median over passes of the whole column,",
+        "the two taking turns; by wall time and by CPU time of the process.",
+        "",
+        "| tokenizer | text | threads | | passes | wall | CPU |",
+        "|---|---|---|---|---|---|---|",
+        *(
+            f"| {row['tokenizer']} | {row['corpus']} | {row['threads']} | {row['pair']} "
+            f"| {row['passes']} | {row['wall']:.2f} | {row['cpu']:.2f} |"
+            for row in result["pairs"]
+        ),
+        "",
+        *_medians(result["pairs"]),
+        "",
+    ]
+    return "\n".join(lines + (_table(result["rows"]) if result["rows"] else []))
+
+
+def _medians(pairs: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for pair in dict.fromkeys(row["pair"] for row in pairs):
+        rows = [row for row in pairs if row["pair"] == pair]
+        wall, cpu = (statistics.median(row[clock] for row in rows) for clock in ("wall", "cpu"))
+        lines.append(f"- {pair}, median of all rows: {wall:.2f} by wall time, {cpu:.2f} by CPU")
+    return lines
+
+
+def _table(rows_of_all: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        "## Each in a process of its own",
+        "",
         "| tokenizer | text | threads | | first MB/s | again MB/s | x tokenizers | memory MB "
         "| same ids |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
-    for row in result["rows"]:
+    for row in rows_of_all:
         groups.setdefault((row["tokenizer"], row["corpus"], row["threads"]), []).append(row)
     for key, rows in groups.items():
         reference = next(row for row in rows if row["contestant"] == "tokenizers")
@@ -138,23 +214,7 @@ def as_markdown(result: dict[str, Any]) -> str:
                 f"| {' | '.join(map(str, key))} | {row['contestant']} | {row['first_mb_s']:.1f} "
                 f"| {row['again_mb_s']:.1f} | {ratio:.1f} | {row['grown_mb']:.0f} | {same} |"
             )
-    own = _ratios(groups, "datapipe", "gigatoken")
-    fallback = _ratios(groups, "datapipe, huggingface", "tokenizers")
-    lines += [
-        "",
-        f"Medians over the rows: datapipe has {statistics.median(own):.2f} of the speed of "
-        f"gigatoken called directly, its fallback {statistics.median(fallback):.2f} of that of "
-        "tokenizers.",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _ratios(
-    groups: dict[tuple[str, str, int], list[dict[str, Any]]], ours: str, theirs: str
-) -> list[float]:
-    speeds = [{row["contestant"]: row["again_mb_s"] for row in rows} for rows in groups.values()]
-    return [each[ours] / each[theirs] for each in speeds]
+    return [*lines, ""]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 python worker.py NAME TOKENIZER TEXTS RUNS [THREADS]
 
+NAME may be two joined by a plus: they take turns in one process, and only times are printed.
+
 Runs in the environment of whatever NAME needs; imports the project only to measure it.
 """
 
@@ -31,23 +33,50 @@ def main() -> None:
     )
     with pa.memory_map(texts) as source:
         column = pa.ipc.open_file(source).read_all().column("text")
-    encode = ENCODERS[name](tokenizer, threads)
+    if "+" in name:
+        encoders = [ENCODERS[each](tokenizer, threads) for each in name.split("+")]
+        result = _side_by_side(encoders, column, int(runs))
+    else:
+        result = _alone(ENCODERS[name](tokenizer, threads), column, int(runs))
+    print(json.dumps(result))
+
+
+def _alone(encode: Encode, column: pa.ChunkedArray, runs: int) -> dict[str, Any]:
     encode(column.slice(0, 20))
     before = _peak_bytes()
     seconds = []
-    for _ in range(int(runs)):
+    for _ in range(runs):
         started = time.perf_counter()
         ids, counts = encode(column)
         seconds.append(time.perf_counter() - started)
     digest = hashlib.sha256(np.asarray(counts, "<i8").tobytes())
     digest.update(np.asarray(ids, "<u4").tobytes())
-    result = {
+    return {
         "seconds": seconds,
         "digest": digest.hexdigest(),
         "tokens": len(ids),
         "grown_mb": (_peak_bytes() - before) / 1e6,
     }
-    print(json.dumps(result))
+
+
+def _side_by_side(
+    encoders: list[Encode], column: pa.ChunkedArray, runs: int
+) -> dict[str, list[list[float]]]:
+    """Wall and CPU seconds of each pass after the first, the encoders taking turns in going first.
+
+    The machine and the process are the same for all, so ratios within a pass tell more than speeds.
+    """
+    wall: list[list[float]] = [[] for _ in encoders]
+    cpu: list[list[float]] = [[] for _ in encoders]
+    for run in range(runs + 1):
+        order = range(len(encoders)) if run % 2 else reversed(range(len(encoders)))
+        for number in order:
+            started, used = time.perf_counter(), time.process_time()
+            encoders[number](column)
+            if run:
+                wall[number].append(time.perf_counter() - started)
+                cpu[number].append(time.process_time() - used)
+    return {"wall": wall, "cpu": cpu}
 
 
 def _datapipe(tokenizer: str, threads: int) -> Encode:

@@ -129,7 +129,8 @@ def _candidates(
     for rule in rules:
         maybe[: len(second)] &= ~_follows(rule, first[: len(second)], second)
     places = np.flatnonzero(maybe) + begin
-    return places[data[places] <= _LEADS[-1]]
+    kept: npt.NDArray[np.int64] = places[data[places] <= _LEADS[-1]]
+    return kept
 
 
 def _worthwhile(data: npt.NDArray[np.uint8]) -> list[_Rule]:
@@ -154,10 +155,9 @@ def _follows(
 
 def _within(bounds: tuple[int, int], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
     low, high = bounds
-    if low == high:
-        return data == low
     # Bytes below `low` wrap round to large ones.
-    return data - np.uint8(low) <= high - low
+    held: npt.NDArray[np.bool_] = data == low if low == high else data - np.uint8(low) <= high - low
+    return held
 
 
 _LEADS = np.unique(np.array([chr(low).encode()[0] for low, _ in DISPUTED], dtype=np.uint8))

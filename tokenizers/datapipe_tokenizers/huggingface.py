@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -107,7 +108,7 @@ class HuggingFaceFile:
 
     @cached_property
     def _config(self) -> dict[str, Any]:
-        return parse_config(self.data)
+        return _parse_settings(self.data)
 
     @property
     def is_bpe(self) -> bool:
@@ -247,11 +248,37 @@ class HuggingFaceEncoder:
 
 def without_tokens(data: bytes, names: frozenset[str]) -> bytes:
     """Returns a tokenizer.json without the added tokens called `names`, and which adds nothing."""
-    config = json.loads(data)
+    config = _parse_head(data)
     added = config.get("added_tokens") or []
     config["added_tokens"] = [token for token in added if token["content"] not in names]
     config["truncation"] = config["padding"] = config["post_processor"] = None
-    return _dump(config)
+    return _dump(config) if isinstance(config["model"], dict) else msgspec.json.encode(config)
+
+
+def _parse_head(data: bytes) -> dict[str, Any]:
+    """Returns a tokenizer.json as JSON values, its model as it stands where msgspec can read it.
+
+    A model has some 10 MB of merges and pieces that need not become Python objects and text again.
+    """
+    try:
+        raw = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        head = {name: msgspec.json.decode(value) for name, value in raw.items() if name != "model"}
+        return head | {"model": raw["model"]}
+    except (msgspec.DecodeError, KeyError):  # half of a surrogate pair, which json takes
+        return parse_config(data)
+
+
+def _parse_settings(data: bytes) -> dict[str, Any]:
+    """Returns a tokenizer.json as JSON values, without its model's pieces and merges."""
+    config = _parse_head(data)
+    if isinstance(config["model"], msgspec.Raw):
+        try:
+            model = msgspec.json.decode(config["model"], type=dict[str, msgspec.Raw])
+            small = model.keys() - {"vocab", "merges"}
+            return config | {"model": {name: msgspec.json.decode(model[name]) for name in small}}
+        except msgspec.DecodeError:
+            return parse_config(data)
+    return config
 
 
 def parse_config(data: bytes) -> dict[str, Any]:
