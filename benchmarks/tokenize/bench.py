@@ -30,7 +30,7 @@ CONTESTANTS = (
 SLOW = ("tokenizers", "datapipe, huggingface", "datatrove")
 PAIRS = (("datapipe", "gigatoken"), ("datapipe, huggingface", "tokenizers"))
 """Ours and the library that does the work, side by side in one process."""
-FEW_MB = 2
+FEW_MB = 1
 """Text for a pair that encodes some MB a second."""
 IN_RIVALS = ("tiktoken", "datatrove")
 

@@ -28,7 +28,8 @@ def test_groups_give_what_the_whole_gives(threads: int, texts: list[str], limit:
     expected = encode(column)
     np.testing.assert_array_equal(ids, expected[0])
     np.testing.assert_array_equal(counts, expected[1])
-    assert (ids.dtype, counts.dtype) == (np.uint32, np.int64)
+    assert ids.dtype == np.dtype(np.uint32)
+    assert counts.dtype == np.dtype(np.int64)
 
 
 @settings(max_examples=100, deadline=None)
