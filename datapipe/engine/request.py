@@ -60,6 +60,7 @@ class Request:
             raise UsageError("no input is given; name a recipe, or files, folders or patterns")
         given = {"--tokenizer": self.tokenizer, "--eos": self.eos, "--text-field": self.text_field}
         given |= {"--source": self.source}
+        given |= {f"--stages {number}": path for number, path in enumerate(self.stages, 1)}
         given |= {f"input {number}": path for number, path in enumerate(self.inputs, 1)}
         for name, value in given.items():
             if value is not None and not value.strip():
@@ -87,6 +88,11 @@ class Request:
         elif base is not None:
             with refusing({"text": "the text field"}):
                 recipe = self._like(base)
+        elif self.stages:
+            raise UsageError(
+                f"--stages {self.stages[0]} is given without a recipe, so nothing says where its "
+                "stages run; nothing was done; write them into a recipe (`datapipe init`)"
+            )
         else:
             recipe = bare_recipe(
                 self.inputs,

@@ -18,6 +18,7 @@ from typing import Any
 from datapipe.engine.own.checked import CheckedStage
 from datapipe.errors import DatapipeError, ResumableError, UsageError
 from datapipe.recipe import STAGE_OPTIONS, OwnStage
+from tiering.store import printable_url
 
 __all__ = ["GROUP", "installed_stages", "make_own_stage", "stages_of_files"]
 
@@ -114,10 +115,11 @@ def _changed(what: str) -> ResumableError:
 def _read(path: str) -> bytes:
     try:
         return Path(path).expanduser().read_bytes()
-    except OSError as error:
+    except (OSError, RuntimeError, ValueError) as error:  # no such user, a NUL
+        reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(
-            f"the file of stages {path} can't be read: {error.strerror}; nothing was done; give a "
-            "Python file"
+            f"the file of stages {printable_url(path)!r} can't be read: {reason}; nothing was "
+            "done; give a Python file"
         ) from error
 
 

@@ -154,7 +154,14 @@ def _nothing_added(version: Dataset) -> Difference:
 
 def _allowed_stages(options: RebuildOptions) -> dict[str, OwnStage]:
     known = {**installed_stages(), **stages_of_files(options.stages)}
-    return {name: known[name] for name in options.allow_stages if name in known}
+    unknown = [name for name in options.allow_stages if name not in known]
+    if unknown:
+        there = ", ".join(sorted(known)) or "none"
+        raise UsageError(
+            f"--allow-stage {unknown[0]!r}: no file given with --stages and no installed package "
+            f"has that stage (there are {there}); nothing was rebuilt; give the file with --stages"
+        )
+    return {name: known[name] for name in options.allow_stages}
 
 
 def _hash(sources: Sequence[SourceInputs], options: RebuildOptions) -> dict[str, str]:

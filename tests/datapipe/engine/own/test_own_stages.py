@@ -102,7 +102,7 @@ def test_nonsense_commits_nothing(folder: Path) -> None:
         ),
         (STAGES.replace("max_bytes: int", "limit: int"), "can't be made with the options {'max_b"),
         (STAGES.replace("def apply", "def run"), "is a Short without a method apply"),
-        (None, r"stages\.py can't be read: No such file"),
+        (None, r"stages\.py' can't be read: No such file"),
     ],
 )
 def test_a_file_that_is_no_file_of_stages_is_named(
@@ -125,6 +125,11 @@ def test_options_are_json_values(folder: Path) -> None:
     recipe.write_text(recipe.read_text().replace("max_bytes: 5", "max_bytes: 2024-01-01"))
     with pytest.raises(RecipeError, match=r"line 4: .*options of a stage are text, numbers"):
         built(folder)
+
+
+def test_stages_without_a_recipe_are_refused(folder: Path) -> None:
+    with pytest.raises(UsageError, match="is given without a recipe, so nothing says where"):
+        datapipe.build(folder / "in.jsonl", out=folder / "out", stages=[folder / "stages.py"])
 
 
 def test_a_stage_of_two_files_is_refused(folder: Path) -> None:
@@ -151,8 +156,13 @@ def test_a_rebuild_runs_only_what_is_allowed(folder: Path) -> None:
     made = built(folder)
     files = (str(folder / "stages.py"),)
     for options in (RebuildOptions(), RebuildOptions(stages=files)):
-        with pytest.raises(RecipeError, match=r"no code is loaded .* give --allow-stage NAME"):
-            rebuild_dataset(made, options=options)
+        report = rebuild_dataset(made, options=options)
+        assert report.verdict is Verdict.NOT_REBUILT
+        (step,) = report.steps
+        assert "no code is loaded because a dataset names it" in str(step.reason)
+        assert "give --allow-stage NAME" in str(step.reason)
+    with pytest.raises(UsageError, match=r"--allow-stage 'other': .*\(there are short\)"):
+        rebuild_dataset(made, options=RebuildOptions(stages=files, allow_stages=("other",)))
     allowed = RebuildOptions(stages=files, allow_stages=("short",), workers=1)
     assert rebuild_dataset(made, options=allowed).verdict is Verdict.IDENTICAL
 
