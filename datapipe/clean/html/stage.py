@@ -78,13 +78,13 @@ class ExtractHtml:
 
     def apply(self, batch: pa.RecordBatch) -> StageResult:
         """Returns the documents with text in the place of pages."""
-        rows = self._pages(batch)
-        removals = self._over_limits(batch.column("text"), rows)
+        rows, texts = self._pages(batch), batch.column("text")
+        removals = self._over_limits(texts, rows)
         removed = {removal.row for removal in removals}
         pages: dict[int, Extracted] = {}
         for row in rows.tolist():
             if row not in removed:
-                extracted = self._extract(batch.column("text")[row].as_py())
+                extracted = self._extract(texts[row].as_py())
                 if extracted is None:
                     removals.append(Removal(row, "failed"))
                 else:
