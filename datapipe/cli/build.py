@@ -85,6 +85,17 @@ Workers = Annotated[
 ]
 
 
+StageFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stages",
+        metavar="FILE.py",
+        help="A Python file that defines stages of your own; may be given several times.",
+        show_default=False,
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Shared:
     """What `build` and `append` both take."""
@@ -127,6 +138,7 @@ class _Shared:
         bool,
         typer.Option("--allow-damaged", help="Accept cut or damaged input files: exit 0, not 3."),
     ] = False
+    stages: StageFiles = None
     sign_key: KeyToSign = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be read.")] = False
     quiet: Quiet = False
@@ -149,6 +161,7 @@ class _Shared:
             max_quarantined_fraction=self.max_quarantined,
             max_dropped_fraction=self.max_dropped,
             allow_damaged=self.allow_damaged,
+            stages=tuple(self.stages or ()),
         )
 
     def options(self, listener: Progress) -> BuildOptions:

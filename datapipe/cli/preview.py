@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from datapipe.cli.arguments import AsJson, Quiet
-from datapipe.cli.build import Eos, Inputs, TokenizerOption, Workers
+from datapipe.cli.build import Eos, Inputs, StageFiles, TokenizerOption, Workers
 from datapipe.cli.messages import printable, say
 from datapipe.cli.output import Output, table
 from datapipe.cli.progress import progress
@@ -53,6 +53,7 @@ def preview(
         ),
     ] = 2,
     workers: Workers = None,
+    stages: StageFiles = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -60,7 +61,13 @@ def preview(
 
     For example: datapipe preview recipe.yaml --sample 64MB
     """
-    request = Request(inputs=tuple(inputs), tokenizer=tokenizer, eos=eos, text_field=text_field)
+    request = Request(
+        inputs=tuple(inputs),
+        tokenizer=tokenizer,
+        eos=eos,
+        text_field=text_field,
+        stages=tuple(stages or ()),
+    )
     size = _size(sample)
     with progress(quiet=quiet) as listener:
         options = PreviewOptions(

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from datapipe.cli.arguments import AsJson, DatasetArgument, Quiet, local_folder
-from datapipe.cli.build import Workers
+from datapipe.cli.build import StageFiles, Workers
 from datapipe.cli.output import Output
 from datapipe.cli.progress import progress
 from datapipe.dataset import open_dataset
@@ -56,6 +56,17 @@ def rebuild(
             callback=local_folder,
         ),
     ] = None,
+    stages: StageFiles = None,
+    allow_stage: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-stage",
+            metavar="NAME",
+            help="A stage that doesn't come with the program and may run, from --stages or an "
+            "installed package; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     workers: Workers = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -67,7 +78,13 @@ def rebuild(
     opened = open_dataset(dataset)
     with progress(quiet=quiet) as listener:
         options = RebuildOptions(
-            inputs=inputs, last_step=last_step, work=work, workers=workers, progress=listener
+            inputs=inputs,
+            last_step=last_step,
+            work=work,
+            workers=workers,
+            stages=tuple(stages or ()),
+            allow_stages=tuple(allow_stage or ()),
+            progress=listener,
         )
         report = rebuild_dataset(opened, options=options)
     Output(as_json=as_json).result(report.to_json(), lambda console: _draw(console, report))

@@ -29,6 +29,7 @@ def build(
     max_quarantined_fraction: float | None = None,
     max_dropped_fraction: float | None = None,
     allow_damaged: bool = False,
+    stages: Sequence[str | Path] = (),
     workers: int | None = None,
     work: str | None = None,
     author: str = "",
@@ -47,6 +48,7 @@ def build(
         max_quarantined_fraction: share of unreadable records that stops the build.
         max_dropped_fraction: share of a source's documents whose loss stops the build.
         allow_damaged: whether cut or damaged input files are accepted without a warning.
+        stages: Python files that define stages of your own.
         workers: processes; default: the cores this process may use. With more than one, the
             calling script needs the `if __name__ == "__main__":` guard of multiprocessing.
         work: folder for unfinished work; default: `_work` in the dataset.
@@ -71,6 +73,7 @@ def build(
         max_quarantined_fraction=max_quarantined_fraction,
         max_dropped_fraction=max_dropped_fraction,
         allow_damaged=allow_damaged,
+        stages=_paths(stages),
     )
     options = BuildOptions(workers=workers, work=work, author=author, reason=reason)
     report = build_dataset(request, out=str(out), options=options)
@@ -86,6 +89,7 @@ def append(
     max_quarantined_fraction: float | None = None,
     max_dropped_fraction: float | None = None,
     allow_damaged: bool = False,
+    stages: Sequence[str | Path] = (),
     workers: int | None = None,
     work: str | None = None,
     author: str = "",
@@ -99,6 +103,7 @@ def append(
         max_quarantined_fraction=max_quarantined_fraction,
         max_dropped_fraction=max_dropped_fraction,
         allow_damaged=allow_damaged,
+        stages=_paths(stages),
     )
     options = BuildOptions(workers=workers, work=work, author=author, reason=reason)
     report = append_dataset(str(dataset), request, options=options)

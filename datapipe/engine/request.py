@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from datapipe.dataset import Dataset
+from datapipe.engine.own import installed_stages, refuse_other_code, stages_of_files
 from datapipe.errors import InputError, RecipeError, UsageError
 from datapipe.recipe import (
     Fields,
@@ -51,12 +52,15 @@ class Request:
     max_quarantined_fraction: float | None = None
     max_dropped_fraction: float | None = None
     allow_damaged: bool = False
+    stages: tuple[str, ...] = ()
+    """Python files that define stages."""
 
     def __post_init__(self) -> None:
         if not self.inputs:
             raise UsageError("no input is given; name a recipe, or files, folders or patterns")
         given = {"--tokenizer": self.tokenizer, "--eos": self.eos, "--text-field": self.text_field}
         given |= {"--source": self.source}
+        given |= {f"--stages {number}": path for number, path in enumerate(self.stages, 1)}
         given |= {f"input {number}": path for number, path in enumerate(self.inputs, 1)}
         for name, value in given.items():
             if value is not None and not value.strip():
@@ -79,10 +83,16 @@ class Request:
         self._refuse_odd_names()
         if self._is_recipe:
             self._refuse_options()
-            recipe = load_recipe(Path(self.inputs[0]))
+            own = {**installed_stages(), **stages_of_files(self.stages)}
+            recipe = load_recipe(Path(self.inputs[0]), own=own)
         elif base is not None:
             with refusing({"text": "the text field"}):
                 recipe = self._like(base)
+        elif self.stages:
+            raise UsageError(
+                f"--stages {self.stages[0]} is given without a recipe, so nothing says where its "
+                "stages run; nothing was done; write them into a recipe (`datapipe init`)"
+            )
         else:
             recipe = bare_recipe(
                 self.inputs,
@@ -164,7 +174,9 @@ class Request:
         source = self._source(base)
         entry = Input(source=source, paths=list(self.inputs), **self._settings(base, source))
         try:
-            recipe = Recipe.from_resolved(base.manifest.recipe, inputs=[entry])
+            own = stages_of_files(self.stages)
+            refuse_other_code(base, own, remedy="append with a recipe, or give --stages FILE.py")
+            recipe = Recipe.from_resolved(base.manifest.recipe, inputs=[entry], own=own)
         except (KeyError, TypeError, AttributeError) as error:
             raise RecipeError(
                 f"the recipe that {base.url} keeps can't be understood ({type(error).__name__}: "

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from datapipe import clean
+from datapipe.clean.pii.plugins import plugin_version
 from datapipe.documents import Stage
+from datapipe.engine.own import make_own_stage
 from datapipe.errors import InputError, ResumableError
-from datapipe.recipe import Recipe, named_files, with_files
+from datapipe.recipe import OwnStage, Recipe, StageSpec, named_files
 from tiering.store import looks_like_url, printable_url
 
 __all__ = ["StageCall", "document_stage", "file_digests", "is_document_stage", "stage_calls"]
@@ -30,14 +32,19 @@ class StageCall:
     """As the recipe has them, with the paths of files."""
     identity: Mapping[str, Any]
     """The same with the files' digests in the place of paths: what a result depends on."""
+    own: OwnStage | None = None
+    """Where its code is; None: it comes with the program."""
 
     def make(self) -> Stage:
         """Returns the stage.
 
         Raises:
             InputError: a file that it reads can't be read, or isn't what it needs.
-            ResumableError: such a file has changed since the build began.
+            UsageError: it is a stage of the user's own and can't be made.
+            ResumableError: such a file, or the code, has changed since the build began.
         """
+        if self.own is not None:
+            return make_own_stage(self.name, self.own, self.options)
         recorded = named_files(self.name, self.identity)
         for path in sorted(named_files(self.name, self.options)):
             _check_unchanged(path, recorded)
@@ -56,12 +63,16 @@ def document_stage(name: str, options: Mapping[str, Any]) -> Stage:
 
 def stage_calls(recipe: Recipe, files: Mapping[str, str]) -> Sequence[StageCall]:
     """Returns the stages of a recipe in order; `files` are the digests of its data files."""
-    return [
-        StageCall(
-            stage.name, stage.options, with_files(stage.name, stage.options, files.__getitem__)
-        )
-        for stage in recipe.stages
-    ]
+    return [_call(stage, files) for stage in recipe.stages]
+
+
+def _call(stage: StageSpec, files: Mapping[str, str]) -> StageCall:
+    if stage.own is not None:
+        return StageCall(stage.name, stage.options, stage.recorded(files), stage.own)
+    identity = stage.recorded(files)
+    if stage.options.get("plugins"):
+        identity["code"] = {name: plugin_version(name) for name in stage.options["plugins"]}
+    return StageCall(stage.name, stage.options, identity)
 
 
 def file_digests(recipe: Recipe) -> dict[str, str]:

@@ -15,6 +15,7 @@ from datapipe.recipe.model import (
     StageSpec,
     Tokenize,
 )
+from datapipe.recipe.own import NO_OWN_STAGES, OwnStage, recorded_options
 from datapipe.recipe.presets import DEFAULT_STAGES, bare_recipe, starter_recipe
 from datapipe.recipe.problems import refusing
 from datapipe.recipe.sizes import parse_size
@@ -23,6 +24,7 @@ from datapipe.recipe.stage_options import STAGE_OPTIONS
 __all__ = [
     "DEFAULT_STAGES",
     "FORMATS",
+    "NO_OWN_STAGES",
     "STAGE_OPTIONS",
     "FieldPath",
     "Fields",
@@ -30,6 +32,7 @@ __all__ = [
     "Guards",
     "Input",
     "Output",
+    "OwnStage",
     "Recipe",
     "StageSpec",
     "Tokenize",
@@ -38,6 +41,7 @@ __all__ = [
     "named_files",
     "parse_path",
     "parse_size",
+    "recorded_options",
     "refusing",
     "starter_recipe",
     "with_files",

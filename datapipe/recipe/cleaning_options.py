@@ -129,7 +129,13 @@ class PiiSpec(Strict):
 
     @model_validator(mode="after")
     def _masks_of_kinds(self) -> PiiSpec:
-        kinds = {*type(self).model_fields, *self.plugins} - {"plugins", "masks"}
+        own = {*type(self).model_fields}
+        taken = sorted(own & {*self.plugins})
+        if taken:
+            raise ValueError(
+                f"{taken[0]!r} in plugins is an option already; rename the entry point"
+            )
+        kinds = {*own, *self.plugins} - {"plugins", "masks"}
         other = sorted({*self.masks} - kinds)
         if other:
             raise ValueError(f"{other[0]!r} isn't a kind; masks are of {', '.join(sorted(kinds))}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from datapipe.errors import RecipeError
 from datapipe.recipe.data_files import with_files
 from datapipe.recipe.fields import Fields
 from datapipe.recipe.model import Guards, Input, Output, Recipe, Tokenize
+from datapipe.recipe.own import NO_OWN_STAGES, OWN_STAGES, OwnStage
 from datapipe.recipe.problems import reason_of, shortened, shown_value
 from datapipe.recipe.stage_options import STAGE_OPTIONS
 from datapipe.recipe.yaml_lines import Place, YamlDocument, YamlProblem, read_yaml
@@ -30,13 +31,19 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 _LATER = {"decontaminate", "dedup_minhash", "quality"}
 
 
-def load_recipe(recipe: str | Path, *, folder: str | Path | None = None) -> Recipe:
+def load_recipe(
+    recipe: str | Path,
+    *,
+    folder: str | Path | None = None,
+    own: Mapping[str, OwnStage] = NO_OWN_STAGES,
+) -> Recipe:
     """Returns the recipe in a file, or in a text that has more than one line.
 
     Args:
         recipe: a path, or YAML.
         folder: what relative paths in it are relative to; default: the file's folder, or of a
             text the current one.
+        own: stages that don't come with the program, by name.
 
     Raises:
         RecipeError: it can't be read, or says something unknown or contradictory.
@@ -54,9 +61,9 @@ def load_recipe(recipe: str | Path, *, folder: str | Path | None = None) -> Reci
         document = read_yaml(text)
     except YamlProblem as problem:
         raise RecipeError(f"{name}, line {problem.line}: {problem}; {problem.remedy}.") from problem
-    _refuse_unknown_keys(document, name)
+    _refuse_unknown_keys(document, name, own)
     try:
-        loaded = Recipe.model_validate(document.value)
+        loaded = Recipe.model_validate(document.value, context={OWN_STAGES: own})
     except ValidationError as error:
         raise RecipeError(_first_problem(error, document, name)) from error
     return _with_paths_from(loaded, base)
@@ -76,19 +83,23 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _refuse_unknown_keys(document: YamlDocument, name: str) -> None:
+def _refuse_unknown_keys(document: YamlDocument, name: str, own: Collection[str]) -> None:
     """Raises RecipeError for the first key, from the top, that no recipe has."""
     value = document.value
     if not isinstance(value, dict):
         raise RecipeError(f"{name} isn't a recipe: it holds no keys. `datapipe init` writes one.")
-    for place, keys, known, what in sorted(_key_sets(value), key=lambda s: document.line(s[0])):
+    for place, keys, known, what in sorted(
+        _key_sets(value, own), key=lambda s: document.line(s[0])
+    ):
         for key in keys:
             if key not in known:
                 line = document.line((*place, key))
                 raise RecipeError(f"{name}, line {line}: {_unknown(key, known, what)}")
 
 
-def _key_sets(recipe: dict[str, Any]) -> Iterable[tuple[Place, list[str], list[str], str]]:
+def _key_sets(
+    recipe: dict[str, Any], own: Collection[str]
+) -> Iterable[tuple[Place, list[str], list[str], str]]:
     """Yields each mapping of a recipe: its place, its keys, the known ones, what they are."""
     yield (), list(recipe), list(Recipe.model_fields), "key"
     for section, model in _SECTIONS.items():
@@ -99,7 +110,7 @@ def _key_sets(recipe: dict[str, Any]) -> Iterable[tuple[Place, list[str], list[s
         named = {stage: None} if isinstance(stage, str) else stage
         if not isinstance(named, dict):
             continue
-        yield ("stages", i), list(named), list(STAGE_OPTIONS), "stage"
+        yield ("stages", i), list(named), [*STAGE_OPTIONS, *own], "stage"
         for name, options in named.items():
             if name in STAGE_OPTIONS and isinstance(options, dict):
                 known = list(STAGE_OPTIONS[name].model_fields)

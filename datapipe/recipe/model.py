@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from pydantic import (
     AfterValidator,
     Field,
     StringConstraints,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -19,6 +21,7 @@ from pydantic import (
 from datapipe.recipe.data_files import named_files, with_files
 from datapipe.recipe.fields import Fields
 from datapipe.recipe.formats import FormatName
+from datapipe.recipe.own import NO_OWN_STAGES, OWN_STAGES, OwnStage, recorded_options
 from datapipe.recipe.sizes import Size
 from datapipe.recipe.stage_options import STAGE_OPTIONS
 from datapipe.recipe.strict import Strict
@@ -85,10 +88,22 @@ class StageSpec(Strict):
 
     name: str
     options: dict[str, Any]
+    own: OwnStage | None = None
+    """Where its code is; None: it comes with the program."""
+
+    def recorded(self, files: Mapping[str, str]) -> dict[str, Any]:
+        """Returns what a resolved recipe holds of it: its options, and of an own stage its code.
+
+        Args:
+            files: what stands for each file that it reads, by path.
+        """
+        if self.own is not None:
+            return {"options": self.options, "code": self.own.code}
+        return with_files(self.name, self.options, lambda path: files.get(path, path))
 
     @model_validator(mode="before")
     @classmethod
-    def _from_recipe(cls, entry: object) -> object:
+    def _from_recipe(cls, entry: object, info: ValidationInfo) -> object:
         if isinstance(entry, str):
             entry = {entry: {}}
         if isinstance(entry, dict) and len(entry) == 1:
@@ -98,9 +113,33 @@ class StageSpec(Strict):
                     raise ValueError(_not_options(name, options))
                 spec = STAGE_OPTIONS[name].model_validate(options or {})
                 return {"name": name, "options": spec.model_dump()}
+            own = (info.context or {}).get(OWN_STAGES, {})
+            if name in own:
+                if options is not None and not isinstance(options, dict):
+                    raise ValueError(_not_options(name, options))
+                return {"name": name, "options": _json_options(options or {}), "own": own[name]}
         if not isinstance(entry, dict) or set(entry) != {"name", "options"}:
             raise ValueError("a stage is one name, with its options in braces behind a colon")
         return entry
+
+
+def _json_options(options: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(options, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "options of a stage are text, numbers, true, false, lists and mappings; put others "
+            "(dates) in quotes"
+        ) from error
+    return options
+
+
+def _unrecorded(stage: Mapping[str, Any], own: Mapping[str, OwnStage]) -> dict[str, Any]:
+    """Returns a stage of a resolved recipe as a recipe has it."""
+    found = {
+        name: recorded_options(value) if name in own else None for name, value in stage.items()
+    }
+    return {name: recorded[0] if recorded else stage[name] for name, recorded in found.items()}
 
 
 def _not_options(name: str, given: object) -> str:
@@ -174,12 +213,19 @@ class Recipe(Strict):
         return stages
 
     @classmethod
-    def from_resolved(cls, resolved: Mapping[str, Any], *, inputs: list[Input]) -> Recipe:
+    def from_resolved(
+        cls,
+        resolved: Mapping[str, Any],
+        *,
+        inputs: list[Input],
+        own: Mapping[str, OwnStage] = NO_OWN_STAGES,
+    ) -> Recipe:
         """Returns what `resolved` was made of, but with other inputs and no tokenizer.
 
         Args:
             resolved: what `Recipe.resolved` gave, as a manifest keeps it.
             inputs: what to read.
+            own: stages that don't come with the program.
 
         Raises:
             ValidationError, KeyError, TypeError, AttributeError: it isn't such a recipe.
@@ -187,7 +233,10 @@ class Recipe(Strict):
         return cls(
             name=resolved["name"],
             inputs=inputs,
-            stages=[StageSpec.model_validate(stage) for stage in resolved["stages"]],
+            stages=[
+                StageSpec.model_validate(_unrecorded(stage, own), context={OWN_STAGES: own})
+                for stage in resolved["stages"]
+            ],
             tokenize=Tokenize.model_validate({**resolved["tokenize"], "tokenizer": None}),
             output=Output.model_validate(resolved["output"]),
             guards=Guards.model_validate(resolved["guards"]),
@@ -215,12 +264,8 @@ class Recipe(Strict):
             tokenizer: what stands for the tokenizer, a digest.
             files: what stands for each of `data_files`, by path; None: the path itself.
         """
-        names = files or {}
         resolved = self.model_dump(mode="json")
-        resolved["stages"] = [
-            {stage.name: with_files(stage.name, stage.options, lambda path: names.get(path, path))}
-            for stage in self.stages
-        ]
+        resolved["stages"] = [{stage.name: stage.recorded(files or {})} for stage in self.stages]
         resolved["tokenize"]["tokenizer"] = tokenizer
         for section, name in _WITHOUT_EFFECT:
             del resolved[section][name]

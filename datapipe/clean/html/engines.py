@@ -38,7 +38,11 @@ _DATES = (
 )
 """Names of <meta> that give the day of publication, best first."""
 
-_IN_DATES = ("date", "publish", "created")  # each of _DATES holds one
+_IN_DATES = (
+    *("published", "pubdate", "publish-date", "publishdate", "dc.date", "dcterms.", "pub-date"),
+    *('"date"', "'date'", "=date", "sailthru.date"),
+)
+"""A head that gives one of _DATES holds one of these, in lower case."""
 _COLSPAN = re.compile(r"(?:col|row)span\s*=\s*[\"']?\s*\d{4,}", re.IGNORECASE)
 _LONGEST_TITLE = 1000
 
@@ -129,6 +133,8 @@ def _may_have_date(source: str) -> bool:
     """Tells whether a look at every <meta> is worth its time, a tenth of the extraction's."""
     end = source.find("<body")
     head = source[:end].lower() if end >= 0 else source.lower()
+    if "date" not in head and "publish" not in head and "dcterms." not in head:
+        return False
     return any(part in head for part in _IN_DATES)
 
 

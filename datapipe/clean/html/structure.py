@@ -31,11 +31,11 @@ from datapipe.clean.html.elements import (
 )
 from datapipe.documents.kernels import kernel
 
-__all__ = ["ATTRIBUTES", "DEPTH", "INDENT", "NODES", "measure"]
+__all__ = ["ATTRIBUTES", "DEPTH", "INDENT", "NODES", "PATHS", "measure"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
-DEPTH, ATTRIBUTES, NODES, INDENT = range(4)
+DEPTH, ATTRIBUTES, NODES, INDENT, PATHS = range(5)
 """Columns of what `measure` returns."""
 
 _HASHES, _KINDS = name_table()
@@ -47,12 +47,13 @@ _SAME_OPEN = 3  # the parser opens no more than three equal formatting elements 
 
 
 def measure(texts: pa.Array, rows: Array, *, most_depth: int) -> Array:
-    """Returns int64 [rows, 4] of pages: DEPTH, ATTRIBUTES of one tag, NODES and INDENT at most.
+    """Returns int64 [rows, 5] of pages: DEPTH, ATTRIBUTES of one tag, NODES, INDENT and PATHS.
 
-    NODES: elements. INDENT: characters that lists put in front of lines. Where DEPTH reaches
+    NODES: elements. INDENT: characters that lists put in front of lines. PATHS: the depths of all
+    elements added up. Where DEPTH reaches
     `most_depth` the walk ends, so the others count up to there.
     """
-    found = np.zeros((len(rows), 4), np.int64)
+    found = np.zeros((len(rows), 5), np.int64)
     if len(rows):
         _, offsets, data = texts.buffers()
         starts = np.frombuffer(offsets, np.int64, len(texts) + 1, texts.offset * 8)
@@ -280,6 +281,7 @@ def _measure(data, i, end, found, names, openings, lists, hashes, kinds, most_de
             kind = _kind(hashes, kinds, name)
             found[ATTRIBUTES] = max(found[ATTRIBUTES], count)
             found[NODES] += 1 if kind & FORMATTING else 1 + lost
+            found[PATHS] += open_ + lost
             if open_:
                 found[INDENT] += 2 * lists[open_ - 1]
             if kind & FOREIGN:

@@ -68,8 +68,12 @@ class C4Lines:
 
     def _edited(self, text: str) -> str | Drop:
         kept = []
+        blank_goes = self._options.terminal_punctuation or self._options.min_words > 0
         for whole in text.splitlines():
-            line = self._kept(whole.strip())
+            bare = whole.strip()
+            if blank_goes and not bare:
+                continue
+            line = self._kept(bare)
             if isinstance(line, Drop):
                 return line
             if line is not None:

@@ -18,6 +18,7 @@ _COUNTER = re.compile(
     r"download|view|follower|following|subscriber|repl(?:y|ie))s?\W*",
     re.IGNORECASE,
 )
+_ASCII_CAPITALS = bytes(range(ord("A"), ord("Z") + 1))
 _SHORT_LINE_WORDS = 10
 _PHRASES = re.compile(
     r"\A\W*sign[- ]in\b\W*|\s*\bread more\b\W*\Z|\b\d*\s*items? in (?:your )?cart\b", re.IGNORECASE
@@ -73,14 +74,19 @@ class RefinedWebLines:
         if not words:
             return line
         bare = line.strip()
-        capitals = sum(map(str.isupper, bare)) if not bare.islower() else 0
         if (
             len(words) == 1
-            or bare.replace(" ", "").isnumeric()
-            or capitals > self._options.max_uppercase_fraction * len(bare)
+            or (bare[0].isnumeric() and bare.replace(" ", "").isnumeric())
+            or _capitals(bare) > self._options.max_uppercase_fraction * len(bare)
             or _COUNTER.fullmatch(bare)
         ):
             return None
         if len(words) > _SHORT_LINE_WORDS or not _PHRASES.search(line):
             return line
         return _PHRASES.sub("", line).strip() or None
+
+
+def _capitals(line: str) -> int:
+    if line.isascii():  # ten times as fast
+        return len(line) - len(line.encode().translate(None, _ASCII_CAPITALS))
+    return sum(map(str.isupper, line))

@@ -23,7 +23,15 @@ def load_plugin(name: str) -> Finder:
     Raises:
         UsageError: no package has it, or several have.
     """
-    find = _entry_point(name).load()
+    try:
+        find = _entry_point(name).load()
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"the entry point {name} of {GROUP} can't be loaded: {type(error).__name__}: {error}; "
+            "nothing was built; correct the package that brings it along"
+        ) from error
     if not callable(find):
         raise UsageError(
             f"the entry point {name} of {GROUP} isn't a function of a text; nothing was built; "
@@ -51,8 +59,17 @@ def _entry_point(name: str) -> metadata.EntryPoint:
 
 
 def _checked(name: str, find: Callable[[str], Iterable[Any]]) -> Callable[[str], Iterator[Span]]:
+    def found_in(text: str) -> list[Any]:
+        try:
+            return list(find(text))
+        except Exception as error:
+            raise FailedError(
+                f"the finder {name} of {GROUP} failed: {type(error).__name__}: {error}; nothing "
+                "was committed; correct it"
+            ) from error
+
     def checked(text: str) -> Iterator[Span]:
-        for found in find(text):
+        for found in found_in(text):
             try:
                 start, end = found
                 fits = 0 <= start < end <= len(text)

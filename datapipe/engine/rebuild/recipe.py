@@ -11,30 +11,31 @@ from typing import Any
 from pydantic import ValidationError
 
 from datapipe.dataset import Dataset
+from datapipe.engine.own import refuse_other_code
 from datapipe.errors import RecipeError
-from datapipe.recipe import (
-    STAGE_OPTIONS,
-    Fields,
-    Input,
-    Recipe,
-)
+from datapipe.recipe import NO_OWN_STAGES, Fields, Input, OwnStage, Recipe
 
 __all__ = ["recorded_recipe"]
 
+_ALLOW = "or, if it is your own, give --allow-stage NAME (and --stages FILE.py)"
 _PLACEHOLDER = "recorded"  # files are given to the build one by one, so no path is looked up
 
 
-def recorded_recipe(version: Dataset) -> Recipe:
+def recorded_recipe(version: Dataset, *, own: Mapping[str, OwnStage] = NO_OWN_STAGES) -> Recipe:
     """Returns the recipe of a version, without its paths; damage of its inputs is accepted.
+
+    Args:
+        version: whose recipe.
+        own: stages that the user lets run.
 
     Raises:
         RecipeError: it names a stage that isn't known here, or can't be understood.
     """
     recorded = version.manifest.recipe
     try:
-        _refuse_unknown_stages(version)
+        refuse_other_code(version, own, remedy=f"use {_maker(version)}, which made it, {_ALLOW}")
         recipe = Recipe.from_resolved(
-            recorded, inputs=[_entry(entry) for entry in recorded["inputs"]]
+            recorded, inputs=[_entry(entry) for entry in recorded["inputs"]], own=own
         )
     except (ValidationError, KeyError, TypeError, AttributeError) as error:
         first = str(error).splitlines()[0]
@@ -52,18 +53,6 @@ def recorded_recipe(version: Dataset) -> Recipe:
     # What was accepted then isn't recorded, and isn't asked again.
     guards = recipe.guards.model_copy(update={"allow_damaged": True})
     return recipe.model_copy(update={"guards": guards})
-
-
-def _refuse_unknown_stages(version: Dataset) -> None:
-    for stage in version.manifest.recipe["stages"]:
-        for name in stage:
-            if name not in STAGE_OPTIONS:
-                raise RecipeError(
-                    f"version {version.version} of {version.url} was made with the stage {name!r}, "
-                    f"which this program doesn't have (it has {', '.join(STAGE_OPTIONS)}); nothing "
-                    f"was rebuilt, and no code is loaded because a dataset names it; use "
-                    f"{_maker(version)}, which made it"
-                )
 
 
 def _maker(version: Dataset) -> str:

@@ -23,6 +23,7 @@ from datapipe.engine.building import run_build
 from datapipe.engine.executors import LocalExecutor
 from datapipe.engine.executors.local import available_cores
 from datapipe.engine.options import BuildOptions, Recorded
+from datapipe.engine.own import installed_stages, stages_of_files
 from datapipe.engine.rebuild.compare import changed_environment, compare, other_bytes
 from datapipe.engine.rebuild.inputs import (
     RecordedFile,
@@ -36,7 +37,7 @@ from datapipe.engine.rebuild.report import Difference, RebuildReport, Step, Verd
 from datapipe.engine.sources import SourceInputs, hash_files
 from datapipe.errors import GuardError, RecipeError, UsageError
 from datapipe.observe import NO_PROGRESS, Progress
-from datapipe.recipe import Recipe
+from datapipe.recipe import OwnStage, Recipe
 from datapipe_tokenizers import TokenizerError, load_files
 
 __all__ = ["RebuildOptions", "rebuild_dataset"]
@@ -54,6 +55,10 @@ class RebuildOptions:
     """Folder for the throw-away dataset; None: the system's for temporary files."""
     workers: int | None = None
     """Processes; None: the cores this process may use."""
+    stages: tuple[str, ...] = ()
+    """Python files that define stages."""
+    allow_stages: tuple[str, ...] = ()
+    """Names of stages that don't come with the program and may run."""
     progress: Progress = NO_PROGRESS
 
 
@@ -111,7 +116,7 @@ def _do_again(version: Dataset, options: RebuildOptions) -> Step:
         environment={},
     )
     try:
-        recipe = recorded_recipe(version)
+        recipe = recorded_recipe(version, own=_allowed_stages(options))
         check_sources(version.manifest.recipe["inputs"], recorded)
     except RecipeError as error:
         return replace(step, verdict=Verdict.NOT_REBUILT, difference=_refused(error))
@@ -145,6 +150,18 @@ def _nothing_added(version: Dataset) -> Difference:
         "its inputs give what the version before holds already; the log doesn't tell how it came "
         "about; compare them with `datapipe diff`",
     )
+
+
+def _allowed_stages(options: RebuildOptions) -> dict[str, OwnStage]:
+    known = {**installed_stages(), **stages_of_files(options.stages)}
+    unknown = [name for name in options.allow_stages if name not in known]
+    if unknown:
+        there = ", ".join(sorted(known)) or "none"
+        raise UsageError(
+            f"--allow-stage {unknown[0]!r}: no file given with --stages and no installed package "
+            f"has that stage (there are {there}); nothing was rebuilt; give the file with --stages"
+        )
+    return {name: known[name] for name in options.allow_stages}
 
 
 def _hash(sources: Sequence[SourceInputs], options: RebuildOptions) -> dict[str, str]:

@@ -98,9 +98,10 @@ def test_languages_of_pages(tag: str, language: str | None) -> None:
         ("<p " + " ".join(f"a{i}" for i in range(40_000)) + ">", "too_many_attributes", 4e4, 256),
         ("<table>" + "<tr><td>x" * 1_000_000, "too_many_elements", 2_000_001, 500_000),
         ("x" * (17 << 20), "too_large", 17 << 20, 16 << 20),
-        ("<ul><li>" * 200 + "<br>" * 45_000, "lists_too_deep", 18_080_000, 16 << 20),
+        ("<div>" * 500 + "<p>x" * 25_000, "too_tangled", 12_649_749, 10_000_000),
+        ("<ul>" * 200 + "<br>" * 45_000, "lists_too_deep", 18_039_800, 16 << 20),
     ],
-    ids=["depth", "attributes", "rows", "bytes", "lists"],
+    ids=["depth", "attributes", "rows", "bytes", "paths", "lists"],
 )
 def test_a_page_over_a_limit_is_dropped(html: str, rule: str, value: int, threshold: int) -> None:
     kept, dropped, signals = ExtractHtml().apply(pages("<p>a", html, "<p>b"))

@@ -77,7 +77,7 @@ def test_repeated_tag_soup_is_no_deeper_than_measured(parts: list[str]) -> None:
 
 
 def test_the_walk_ends_at_the_limit() -> None:
-    assert measured("<div>" * 1000, most_depth=11).tolist() == [11, 0, 12, 0]
+    assert measured("<div>" * 1000, most_depth=11).tolist() == [11, 0, 12, 0, 66]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,7 @@ def test_the_walk_ends_at_the_limit() -> None:
         ("<p a b=1 c='2' d=\"3\" e = 4/>", structure.ATTRIBUTES, 5),
         ("<table>" + "<tr><td>x" * 100, structure.NODES, 201),
         ("<ul><li>a<ul><li>b<br>c", structure.INDENT, 2 + 2 + 4 + 4),
+        ("<div><p>a<p>b</div><br>", structure.PATHS, 0 + 1 + 2 + 0),
         ("a < b <3 </ <!", structure.NODES, 0),
         ("", structure.DEPTH, 0),
     ],

@@ -11,7 +11,8 @@ import pytest
 from datapipe.clean.pii import plugins
 from datapipe.clean.pii.checksums import is_luhn
 from datapipe.engine.stages import document_stage
-from datapipe.errors import FailedError, UsageError
+from datapipe.errors import FailedError, RecipeError, UsageError
+from datapipe.recipe import load_recipe
 
 Batch = Callable[[list[str]], pa.RecordBatch]
 
@@ -113,6 +114,21 @@ def test_kinds_that_are_all_kept_leave_the_batch_as_it_is(batch: Batch) -> None:
     assert signals is None
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("{masks: {mail: x}}", "'mail' isn't a kind; masks are of card, email"),
+        ("{plugins: {email: mask}}", "'email' in plugins is an option already"),
+        ("{plugins: {Big: mask}}", "match pattern"),
+        ("{email: hide}", "'mask', 'drop', 'tag' or 'keep'"),
+    ],
+)
+def test_wrong_options_are_named(options: str, message: str) -> None:
+    recipe = f"name: x\ninputs: [{{source: s, paths: [a]}}]\nstages:\n- pii: {options}\n"
+    with pytest.raises(RecipeError, match=message):
+        load_recipe(recipe)
+
+
 @pytest.mark.parametrize(("digits", "fits"), [("79927398713", True), ("79927398710", False)])
 def test_luhn(digits: str, fits: bool) -> None:
     assert is_luhn(digits) == fits
@@ -120,6 +136,8 @@ def test_luhn(digits: str, fits: bool) -> None:
 
 def find_ssn(text: str) -> Iterator[Any]:
     yield from ((place, place + 3) for place in range(len(text) - 2) if text[place] == "#")
+    if "fails" in text:
+        raise KeyError("x")
     if "nonsense" in text:
         yield "nowhere"
 
@@ -146,6 +164,8 @@ def test_packages_bring_further_kinds_along(batch: Batch) -> None:
         FailedError, match=r"ssn of datapipe\.pii found 'nowhere' in a text of 8 ch"
     ):
         stage.apply(batch(["nonsense"]))
+    with pytest.raises(FailedError, match=r"ssn of datapipe\.pii failed: KeyError: 'x'; nothing"):
+        stage.apply(batch(["fails"]))
 
 
 @pytest.mark.usefixtures("ssn")
