@@ -21,6 +21,7 @@ _CODE = (
     "datapipe.engine",
     "datapipe.order",
     "datapipe.read",
+    "datapipe.signals",
     "datapipe_tokenizers",
 )
 _LIBRARIES = (

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from datapipe import clean
+from datapipe import clean, signals
 from datapipe.clean.pii.plugins import plugin_version
 from datapipe.documents import Stage
 from datapipe.engine.own import make_own_stage
@@ -20,7 +20,7 @@ from tiering.store import looks_like_url, printable_url
 
 __all__ = ["StageCall", "document_stage", "file_digests", "is_document_stage", "stage_calls"]
 
-_STAGES = {**clean.STAGES}
+_STAGES = {**clean.STAGES, **signals.STAGES}
 
 
 @dataclass(frozen=True, slots=True)

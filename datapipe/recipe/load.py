@@ -28,7 +28,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "output": Output,
     "tokenize": Tokenize,
 }
-_LATER = {"decontaminate", "dedup_minhash", "quality"}
+_LATER = {"decontaminate", "dedup_minhash"}
 
 
 def load_recipe(
