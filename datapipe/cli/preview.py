@@ -143,7 +143,7 @@ def _percent(came: int, stayed: int) -> str:
 
 def _draw_rules(console: Console, stage: StageReport) -> None:
     for rule in stage.rules.values():
-        if not rule.dropped and not rule.examples_kept:
+        if not rule.dropped:
             continue
         share = _percent(stage.documents_in, rule.dropped)
         threshold = "" if rule.threshold is None else f", threshold {rule.threshold:g}"

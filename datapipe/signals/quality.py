@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from datapipe.documents import StageResult, dropped_rows
+from datapipe.documents import StageResult, Threshold, dropped_rows
 from datapipe.documents.characters import unicode_version
 from datapipe.signals.decide import COLUMN, decide
 from datapipe.signals.measure import kept_lines, measure
-from datapipe.signals.names import SIGNALS, Family
+from datapipe.signals.names import SIGNALS, Family, families_of
 from datapipe.signals.profiles import PROFILES, Lines, Rule, with_thresholds
 
 __all__ = ["Quality", "QualityOptions"]
@@ -71,6 +71,19 @@ class Quality:
             "unicode": unicode_version(),
         }
 
+    @property
+    def thresholds(self) -> Mapping[str, Threshold]:
+        """What each rule compares with what, for those who look for documents next to it."""
+        found: dict[str, Threshold] = {}
+        before: list[str] = []
+        for one in self._passes:
+            for rule in one.rules:
+                column = COLUMN + _place(rule.signal, before)
+                found.setdefault(rule.name, Threshold(column, rule.threshold))
+            families = families_of(rule.signal for rule in one.rules)
+            before += [name for name, family in SIGNALS.items() if family & families]
+        return found
+
     def apply(self, batch: pa.RecordBatch) -> StageResult:
         """Returns the documents that stay, the DROPPED rows of the others, all their signals."""
         columns: dict[str, npt.NDArray[np.float64]] = {}
@@ -105,18 +118,21 @@ def _measured(
     return batch, signals | measure(batch.column("text"), wanted)
 
 
+def _place(name: str, before: Sequence[str]) -> str:
+    """Returns the column of a signal; measured again, the name says how often."""
+    count = before.count(name)
+    return f"{name}.{count + 1}" if count else name
+
+
 def _keep_signals(
     columns: dict[str, npt.NDArray[np.float64]],
     signals: Mapping[str, npt.NDArray[np.float64]],
     rows: npt.NDArray[np.int64],
     total: int,
 ) -> None:
-    """Adds signals, spread over all rows; measured again, the name says how often."""
+    """Adds signals, spread over all rows."""
     for name, values in signals.items():
-        again = 2
-        place = name
-        while place in columns:
-            place, again = f"{name}.{again}", again + 1
+        place = _place(name, [column.split(".")[0] for column in columns])
         columns[place] = np.full(total, np.nan)
         columns[place][rows] = values
 

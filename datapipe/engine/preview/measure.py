@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -60,6 +60,11 @@ class Measured:
             for rule, threshold in self._thresholds.items()
         }
         self.report = StageReport(stage=stage.name, rules=rules)
+
+    def warm_up(self, batch: pa.RecordBatch) -> None:
+        """Lets the stage load models and compile kernels, which a build does once."""
+        if self.report.documents_in == 0 and not isinstance(self._stage, ExactDuplicates):
+            self._stage.apply(batch)
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Returns what the stage leaves of the batch."""
@@ -149,9 +154,12 @@ def _example(batch: pa.RecordBatch, place: int, value: float | None) -> Example:
 
 
 def run_stages(
-    batches: Iterable[pa.RecordBatch], stages: Sequence[Measured]
+    batches: Sequence[pa.RecordBatch], stages: Sequence[Measured]
 ) -> list[pa.RecordBatch]:
     """Returns what all stages leave of the batches."""
+    for batch in batches[:1]:
+        for stage in stages:
+            stage.warm_up(batch.slice(0, 1))
     left = []
     for batch in batches:
         for stage in stages:

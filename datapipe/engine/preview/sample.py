@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -18,8 +18,10 @@ from datapipe.read import FileRange, plan_ranges, read_range
 __all__ = ["Sample", "sample_source", "unpacked_bytes"]
 
 PIECE_BYTES = 1 << 20
-"""Text that is taken from one place of a file: pages of one site stand together in crawls, so a
-sample is better taken from many places."""
+"""Text that is taken from one place of a file, more where there are few places.
+
+Pages of one site stand together in crawls, so a sample is better taken from many places.
+"""
 
 _RANGE_BYTES = 4 << 20
 _MOST_FILES = 1_000
@@ -58,11 +60,13 @@ def sample_source(entries: Sequence[SourceInputs], *, max_bytes: int) -> Sample:
         FailedError: a file can't be read.
     """
     sample = Sample(entries[0].source)
-    for entry, piece in _places(entries):
+    places = _places(entries)
+    most = max(PIECE_BYTES, max_bytes // max(len(places), 1))
+    for entry, piece in places:
         if sample.num_bytes >= max_bytes:
             sample.is_whole = False
             break
-        _take(sample, entry, piece, most=min(PIECE_BYTES, max_bytes - sample.num_bytes))
+        _take(sample, entry, piece, most=min(most, max_bytes - sample.num_bytes))
     return sample
 
 
@@ -75,26 +79,20 @@ def unpacked_bytes(entries: Sequence[SourceInputs]) -> int:
     )
 
 
-def _places(entries: Sequence[SourceInputs]) -> Iterator[tuple[SourceInputs, FileRange]]:
-    """Yields ranges of the files in an order that is their own, whatever order they are listed in.
+def _places(entries: Sequence[SourceInputs]) -> list[tuple[SourceInputs, FileRange]]:
+    """Returns ranges of the files in an order that is their own, whatever order they are listed in.
 
     Every file comes once before any comes again.
     """
     files = [(entry, file, format) for entry in entries for file, format in entry.files]
     chosen = sorted(files, key=lambda item: _mixed(item[1].relative))[:_MOST_FILES]
-    waiting = []
-    for entry, file, format in chosen:
+    found = []
+    for place, (entry, file, format) in enumerate(chosen):
         ranges = plan_ranges(file, format, target_bytes=_RANGE_BYTES)
         ranges.sort(key=lambda piece: _mixed(f"{piece.file.relative}:{piece.start}"))
-        waiting.append((entry, iter(ranges)))
-    while waiting:
-        going = []
-        for entry, ranges_left in waiting:
-            piece = next(ranges_left, None)
-            if piece is not None:
-                yield entry, piece
-                going.append((entry, ranges_left))
-        waiting = going
+        found += [(turn, place, entry, piece) for turn, piece in enumerate(ranges)]
+    found.sort(key=lambda item: item[:2])
+    return [(entry, piece) for _, _, entry, piece in found]
 
 
 def _mixed(name: str) -> bytes:

@@ -159,3 +159,14 @@ def test_texts_of_a_sliced_batch_are_those_of_the_slice() -> None:
     assert whole is not None
     assert part is not None
     assert whole.slice(1).to_pydict() == part.to_pydict()
+
+
+def test_thresholds_name_the_column_that_each_rule_looks_at() -> None:
+    profiles = ("c4@datatrove-0.10", "gopher@paper", "c4@paper", "gopher@dolma-1.2")
+    stage = Quality(QualityOptions(profile=profiles))
+    texts = ["One sentence stands here. Another one follows. " * 30, "short", "{", "# # # #"]
+    measured = run(texts, *profiles).signals
+    assert measured is not None
+    columns = {threshold.signal for threshold in stage.thresholds.values()}
+    assert columns <= set(measured.schema.names)
+    assert any(column.endswith(".2") for column in columns)
