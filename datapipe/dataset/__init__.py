@@ -15,7 +15,13 @@ from datapipe.dataset.keep import Hold, drop_hold, hold_version, list_holds
 from datapipe.dataset.log import LogEntry
 from datapipe.dataset.manifest import ConservationRow, Manifest, SourceSummary
 from datapipe.dataset.reader import Dataset, ShardTable
-from datapipe.dataset.repository import Repository, log_entries, open_dataset, rollback_check
+from datapipe.dataset.repository import (
+    Repository,
+    log_entries,
+    note_committed,
+    open_dataset,
+    rollback_check,
+)
 from datapipe.dataset.retired import retire_versions
 from datapipe.dataset.seen import SeenVersions
 from datapipe.dataset.shards import ShardRecord, token_dtype
@@ -80,6 +86,7 @@ __all__ = [
     "list_signers",
     "list_tags",
     "log_entries",
+    "note_committed",
     "open_dataset",
     "read_signing_key",
     "read_tag",

@@ -30,6 +30,7 @@ __all__ = [
     "Repository",
     "find_repository",
     "log_entries",
+    "note_committed",
     "open_dataset",
     "read_format",
     "rollback_check",
@@ -304,6 +305,12 @@ def rollback_check(repository: Repository, *, accept: bool = False) -> OpenCheck
         )
 
     return check
+
+
+def note_committed(repository: Repository, version: int) -> None:
+    """Remembers that this user saw a version, since it was committed by them."""
+    entry, _ = read_entry(repository.store, version)
+    SeenVersions.of_user().note(repository.url, entry)
 
 
 def find_repository(ref: str) -> tuple[Repository, str | None]:

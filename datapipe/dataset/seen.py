@@ -96,6 +96,11 @@ class SeenVersions:
         if known is None or accept or (latest.version > known.version and opened is None):
             self._remember(key, latest, replace=accept)
 
+    def note(self, url: str, entry: LogEntry) -> None:
+        """Remembers a version that this user committed: its loss would be noticed."""
+        if self._path is not None:
+            self._remember(f"{entry.dataset} {url}", entry, replace=False)
+
     def forget(self, url: str) -> None:
         """Forgets the datasets that were at a place which is given up."""
         if self._path is None or not self._path.exists():

@@ -21,6 +21,7 @@ from datapipe.dataset import (
     VersionDraft,
     begin_transaction,
     commit_version,
+    note_committed,
     remake_version,
 )
 from datapipe.dataset.layout import INDEX_KINDS, WORK_PREFIX
@@ -267,6 +268,8 @@ class _Build:
         self.standing = (
             f"version {committed.version} of {self._repository.url} was committed and is complete"
         )
+        if self._recorded is None:  # a rebuild's dataset won't be seen again
+            note_committed(self._repository, committed.version)
         return committed
 
     @property

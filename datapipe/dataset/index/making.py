@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datapipe.dataset.commit import Committed, commit_version
 from datapipe.dataset.layout import INDEX_KINDS
 from datapipe.dataset.rebase import index_draft
-from datapipe.dataset.repository import Repository
+from datapipe.dataset.repository import Repository, note_committed
 from datapipe.dataset.transaction import begin_transaction
 from datapipe.errors import UsageError
 from datapipe.observe import NO_PROGRESS, Progress
@@ -51,7 +51,7 @@ def index_dataset(
     with begin_transaction(
         repo, base_version=latest.version, author=author, time_seconds=time_seconds
     ) as transaction:
-        return commit_version(
+        committed = commit_version(
             repo,
             index_draft(latest, frozenset(kinds)),
             author=author,
@@ -61,3 +61,5 @@ def index_dataset(
             transaction=transaction,
             progress=progress,
         )
+    note_committed(repo, committed.version)
+    return committed

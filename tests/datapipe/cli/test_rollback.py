@@ -37,6 +37,23 @@ def test_nothing_is_built_upon_what_was_rolled_back(
         assert "but version 2 was there" in refused.err
 
 
+def test_what_this_user_committed_was_seen(
+    command: Callable[..., Any], tokenizer_path: Path, tmp_path: Path
+) -> None:
+    url, log = tmp_path / "ds", tmp_path / "ds/_log"
+    for number in (1, 2):
+        (tmp_path / f"{number}.jsonl").write_text(f'{{"text": "number {number}"}}\n')
+    assert command("build", tmp_path / "1.jsonl", "-t", tokenizer_path, "-o", url, "-q").code == 0
+    assert command("append", url, tmp_path / "2.jsonl", "-q").code == 0
+    assert command("index", url, "-q").code == 0
+    for lost in (3, 2):
+        (log / f"{lost:020d}.json").unlink()
+        (log / "HINT").unlink(missing_ok=True)
+        refused = command("show", url)
+        assert refused.code == 1
+        assert "but version 3 was there" in refused.err
+
+
 def test_a_rollback_is_accepted_once_by_hand(command: Callable[..., Any], url: str) -> None:
     for words in (["show"], ["verify", "-q"], ["read"]):
         refused = command(*words, url)
