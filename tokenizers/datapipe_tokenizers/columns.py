@@ -25,8 +25,8 @@ def as_column(texts: Texts) -> pa.LargeStringArray:
         texts = _from_python(texts)
     if texts.null_count:
         raise TextError(
-            f"{texts.null_count} of {len(texts)} texts are null and can't be encoded; "
-            "drop or fill them before"
+            f"{texts.null_count} of {len(texts)} texts are null and can't be encoded, the first is "
+            f"text {texts.is_null().index(True)}; drop or fill them before"
         )
     column = _combined(texts)
     if pa.types.is_dictionary(column.type):
@@ -48,8 +48,19 @@ def _from_python(texts: Sequence[str] | Sequence[bytes]) -> pa.Array:
         return pa.array(texts, type=pa.large_binary())
     except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
         raise TextError(
-            f"a text can't be encoded: {error}. Pass str without lone surrogates, or UTF-8 as bytes"
+            f"{_first_odd(texts)} can't be encoded: {error}. Pass str without lone surrogates, or "
+            "UTF-8 as bytes"
         ) from error
+
+
+def _first_odd(texts: Sequence[str] | Sequence[bytes]) -> str:
+    """Returns how the first text is called that isn't one; where Arrow objects to all, "a text"."""
+    for row, text in enumerate(texts):
+        try:
+            pa.array([text], type=pa.large_binary())
+        except (pa.ArrowException, TypeError, UnicodeEncodeError):
+            return f"text {row}"
+    return "a text"
 
 
 def _combined(texts: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -33,7 +33,7 @@ WELL_KNOWN = (
 )
 """Names that models gave their end-of-text token, looked for in this order."""
 
-_REMEDY = "name one with `tokenize: {eos: TOKEN}` in the recipe or `--eos TOKEN`"
+_REMEDY = "name one with `tokenize: {eos: TOKEN}` in the recipe, `--eos TOKEN`, or `eos=` in Python"
 
 
 def choose_eos(

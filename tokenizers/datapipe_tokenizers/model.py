@@ -84,7 +84,10 @@ class Model(Protocol):
 def check_ids(tokens: Mapping[int, bytes]) -> None:
     """Raises: TokenizerFormatError: no tokens, or an id that no real vocabulary has."""
     if not tokens:
-        raise TokenizerFormatError("the tokenizer has no tokens, so nothing can be encoded")
+        raise TokenizerFormatError(
+            "the tokenizer has no tokens, so nothing can be encoded; take another file, "
+            "this one may be a part of a tokenizer"
+        )
     if min(tokens) < 0 or max(tokens) > MAX_ID:
         number = min(tokens) if min(tokens) < 0 else max(tokens)
         raise TokenizerFormatError(
