@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, field_validator
 
 from datapipe.recipe.cleaning_options import CLEANING_OPTIONS
-from datapipe.recipe.strict import Strict
+from datapipe.recipe.strict import DataFile, Strict
 
 __all__ = ["STAGE_OPTIONS"]
 
@@ -46,12 +46,23 @@ class QualitySpec(Strict):
         return [profile] if isinstance(profile, str) else profile
 
 
+class ClassifierSpec(Strict):
+    """Options of the stage `classifier`."""
+
+    model: DataFile
+    """A fastText model."""
+    label: Annotated[str, Field(min_length=1)]
+    min_score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
+    """null: the score is only kept."""
+
+
 class _NoOptions(Strict):
     """Options of a stage without any."""
 
 
 STAGE_OPTIONS: Mapping[str, type[BaseModel]] = {
     **CLEANING_OPTIONS,
+    "classifier": ClassifierSpec,
     "drop_empty": _NoOptions,
     "quality": QualitySpec,
     "dedup_exact": _NoOptions,

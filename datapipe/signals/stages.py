@@ -22,5 +22,14 @@ def _quality(options: Mapping[str, Any]) -> Stage:
         raise RecipeError(f"stage `quality`: {error}.") from error
 
 
-STAGES: Mapping[str, Callable[[Mapping[str, Any]], Stage]] = {"quality": _quality}
+def _classifier(options: Mapping[str, Any]) -> Stage:
+    from datapipe.signals.classifier import Classifier, ClassifierOptions
+
+    return Classifier(ClassifierOptions(**options))
+
+
+STAGES: Mapping[str, Callable[[Mapping[str, Any]], Stage]] = {
+    "quality": _quality,
+    "classifier": _classifier,
+}
 """What makes a stage from its options, which are those of the recipe."""
