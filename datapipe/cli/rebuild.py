@@ -67,6 +67,15 @@ def rebuild(
             show_default=False,
         ),
     ] = None,
+    data_file: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data-file",
+            metavar="PATH",
+            help="A file that a stage reads, such as a model; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     workers: Workers = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -84,6 +93,7 @@ def rebuild(
             workers=workers,
             stages=tuple(stages or ()),
             allow_stages=tuple(allow_stage or ()),
+            data_files=tuple(data_file or ()),
             progress=listener,
         )
         report = rebuild_dataset(opened, options=options)

@@ -18,7 +18,14 @@ from datapipe.errors import InputError, ResumableError
 from datapipe.recipe import OwnStage, Recipe, StageSpec, named_files
 from tiering.store import looks_like_url, printable_url
 
-__all__ = ["StageCall", "document_stage", "file_digests", "is_document_stage", "stage_calls"]
+__all__ = [
+    "StageCall",
+    "document_stage",
+    "file_digest",
+    "file_digests",
+    "is_document_stage",
+    "stage_calls",
+]
 
 _STAGES = {**clean.STAGES, **signals.STAGES}
 
@@ -81,10 +88,11 @@ def file_digests(recipe: Recipe) -> dict[str, str]:
     Raises:
         InputError: one can't be read.
     """
-    return {path: _digest(path) for path in recipe.data_files}
+    return {path: file_digest(path) for path in recipe.data_files}
 
 
-def _digest(path: str) -> str:
+def file_digest(path: str) -> str:
+    """Returns "sha256:" and the digest of a file that a stage reads. Raises: InputError."""
     if looks_like_url(path) and not Path(path).exists():
         raise InputError(
             f"a stage is to read {printable_url(path)}; stages read local files: copy it here "
@@ -94,10 +102,10 @@ def _digest(path: str) -> str:
         with Path(path).expanduser().open("rb") as file:
             state = os.fstat(file.fileno())
         return _digest_at(path, state.st_size, state.st_mtime_ns, state.st_ino)
-    except OSError as error:
+    except (OSError, RuntimeError, ValueError) as error:  # no such user's home, a NUL
+        reason = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise InputError(
-            f"{path}, which a stage of the recipe reads, can't be read: {error.strerror}; correct "
-            "the path in the recipe."
+            f"{path!r}, which a stage reads, can't be read: {reason}; correct the path."
         ) from error
 
 
@@ -110,7 +118,7 @@ def _digest_at(path: str, size: int, modified_ns: int, inode: int) -> str:
 
 
 def _check_unchanged(path: str, recorded: set[str]) -> None:
-    if _digest(path) not in recorded:
+    if file_digest(path) not in recorded:
         raise ResumableError(
             f"{path}, which a stage of the recipe reads, has changed since the build began; "
             "nothing was committed; run the same command again"

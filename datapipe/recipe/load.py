@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from datapipe.errors import RecipeError
-from datapipe.recipe.data_files import with_files
 from datapipe.recipe.fields import Fields
 from datapipe.recipe.model import Guards, Input, Output, Recipe, Tokenize
 from datapipe.recipe.own import NO_OWN_STAGES, OWN_STAGES, OwnStage
@@ -185,15 +184,12 @@ def _with_paths_from(recipe: Recipe, folder: Path) -> Recipe:
         )
         for entry in recipe.inputs
     ]
-    stages = [
-        stage.model_copy(update={"options": with_files(stage.name, stage.options, placed)})
-        for stage in recipe.stages
-    ]
     tokenizer = recipe.tokenize.tokenizer
     if tokenizer is not None and not _names_encoding(tokenizer, folder):
         tokenizer = placed(tokenizer)
     tokenize = recipe.tokenize.model_copy(update={"tokenizer": tokenizer})
-    return recipe.model_copy(update={"inputs": inputs, "stages": stages, "tokenize": tokenize})
+    moved = recipe.model_copy(update={"inputs": inputs, "tokenize": tokenize})
+    return moved.with_data_files(placed)
 
 
 def _names_encoding(tokenizer: str, folder: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -251,6 +251,14 @@ class Recipe(Strict):
     def data_files(self) -> list[str]:
         """Paths of the files that stages read, each once, sorted."""
         return sorted({path for s in self.stages for path in named_files(s.name, s.options)})
+
+    def with_data_files(self, change: Callable[[str], str]) -> Recipe:
+        """Returns the recipe with `change` of each data file's path in its place."""
+        stages = [
+            stage.model_copy(update={"options": with_files(stage.name, stage.options, change)})
+            for stage in self.stages
+        ]
+        return self.model_copy(update={"stages": stages})
 
     def resolved(
         self, *, tokenizer: str | None = None, files: Mapping[str, str] | None = None

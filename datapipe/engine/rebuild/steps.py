@@ -59,6 +59,8 @@ class RebuildOptions:
     """Python files that define stages."""
     allow_stages: tuple[str, ...] = ()
     """Names of stages that don't come with the program and may run."""
+    data_files: tuple[str, ...] = ()
+    """Paths of files that stages read, such as models."""
     progress: Progress = NO_PROGRESS
 
 
@@ -116,7 +118,9 @@ def _do_again(version: Dataset, options: RebuildOptions) -> Step:
         environment={},
     )
     try:
-        recipe = recorded_recipe(version, own=_allowed_stages(options))
+        recipe = recorded_recipe(
+            version, own=_allowed_stages(options), data_files=options.data_files
+        )
         check_sources(version.manifest.recipe["inputs"], recorded)
     except RecipeError as error:
         return replace(step, verdict=Verdict.NOT_REBUILT, difference=_refused(error))

@@ -63,11 +63,13 @@ def test_a_file_that_changes_stops_the_build(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("missing", "missing, which a stage of the recipe reads, can't be read: No such file"),
+        ("missing", "missing', which a stage reads, can't be read: No such file"),
+        ("~nobody-of-that-name/x", "can't be read: .*home"),
+        ("a\0b", "can't be read: .*null"),
         (".", "Is a directory"),
         ("s3://key:secret@bucket/x", r"is to read s3://bucket/x; stages read local files"),
     ],
-    ids=["missing", "folder", "url"],
+    ids=["missing", "no user", "NUL", "folder", "url"],
 )
 def test_a_file_that_cant_be_read_is_named(
     path: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
