@@ -123,6 +123,11 @@ class Repository:
             raise DatasetError(f"{self.url} can't be read: {error}") from error
         return True
 
+    def has_log(self) -> bool:
+        """Returns whether versions were committed here, whatever else is lost."""
+        with reading(self.store, layout.LOG_PREFIX):
+            return next(iter(self.store.list(layout.LOG_PREFIX)), None) is not None
+
     def create(self) -> None:
         """Makes an empty dataset; nothing to do where there is one.
 
@@ -320,7 +325,8 @@ def find_repository(ref: str) -> tuple[Repository, str | None]:
     if not at or "/" in version or whole.exists():
         return whole, None
     repository = Repository(url) if url else whole
-    return (repository, version) if repository.exists() else (whole, None)
+    is_one = repository.exists() or (bool(url) and repository.has_log())
+    return (repository, version) if is_one else (whole, None)
 
 
 def log_entries(repo: Repository) -> list[LogEntry]:

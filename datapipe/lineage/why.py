@@ -92,8 +92,8 @@ def why_document(
     if not fates:
         raise UnknownReferenceError(
             f"no record with the doc_id or record id {document} was ever read into {opened.url}; "
-            f"check it (a doc_id has {2 * HASH_BYTES} hex digits); a record that couldn't be read "
-            "has no id, ask for it by --file and --offset"
+            f"check it (a doc_id has {2 * HASH_BYTES} hex digits, {_SHORTEST_PREFIX} of them will "
+            "do); a record that couldn't be read has no id, ask for it by --file and --offset"
         )
     return fates
 

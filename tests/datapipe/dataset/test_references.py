@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from datapipe.dataset import Dataset, Repository, log_entries, open_dataset, set_tag
+from datapipe.dataset import Dataset, Repository, log_entries, open_dataset, set_tag, verify_dataset
 from datapipe.dataset.log import publish_entry, seal_entry
 from datapipe.dataset.references import parse_time
 from datapipe.errors import UnknownReferenceError
@@ -76,3 +76,10 @@ def test_a_moved_tag_does_not_move_what_is_open(appended: Dataset, dataset: Data
     assert opened.version == 1
     assert opened.manifest_sha256 == dataset.manifest_sha256
     assert Path(opened.url).is_dir()
+
+
+def test_a_version_is_found_where_the_datasets_own_file_is_lost(appended: Dataset) -> None:
+    (Path(appended.url) / "format.json").unlink()
+    assert open_dataset(f"{appended.url}@1").version == 1
+    problems = verify_dataset(open_dataset(f"{appended.url}@1")).problems
+    assert any("format.json" in problem for problem in problems)
