@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from base64 import b64encode
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -55,6 +57,58 @@ def test_loading_keeps_other_threads_from_starting(
     )
     threads, setting = result.stdout.split()
     assert (int(threads), setting) == (0, left)
+
+
+COUNT_ENCODING_THREADS = """
+import os, sys, threading, time, datapipe_tokenizers, pyarrow
+texts = pyarrow.array(["the quick brown fox %d " % i * 300 for i in range(4000)])
+path, backend, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+tokenizer = datapipe_tokenizers.load(path, backend=backend, threads=threads, eos=sys.argv[4])
+count = lambda: len(os.listdir("/proc/self/task"))
+done, most = threading.Event(), []
+
+def watch():
+    while not done.is_set():
+        most.append(count())
+        time.sleep(0.002)
+
+watcher = threading.Thread(target=watch)
+before = count() + 1
+watcher.start()
+tokenizer.encode_batch(texts)
+done.set()
+watcher.join()
+print(tokenizer.backend, max(most) - before)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("backend", ["gigatoken", "huggingface", "tiktoken"])
+def test_no_backend_starts_more_threads_than_it_is_given(
+    tmp_path: Path, bpe_json: bytes, backend: str, threads: int
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(bpe_json)
+    if backend == "tiktoken":
+        path = tmp_path / "ranks.tiktoken"
+        lines = (f"{b64encode(bytes([n])).decode()} {n}\n" for n in range(256))
+        path.write_text("".join(lines))
+        special = {"name": "bytes", "pattern": r"\S+|\s+", "special_tokens": {"<|endoftext|>": 256}}
+        (tmp_path / "encoding.json").write_text(json.dumps(special))
+    # What these libraries take from the environment doesn't count: one knob does.
+    settings = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "7"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **settings}
+    arguments = [str(path), backend, str(threads), "<|endoftext|>"]
+    result = subprocess.run(
+        [sys.executable, "-c", COUNT_ENCODING_THREADS, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    name, started = result.stdout.split()
+    assert name == backend
+    assert int(started) <= (threads if threads > 1 else 0)
 
 
 def test_spawned_workers_encode_alike(bpe: Tokenizer) -> None:

@@ -137,6 +137,18 @@ def _die(number: int) -> int:
     return number
 
 
+def test_workers_have_the_environment_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LocalExecutor(2) as first:
+        list(first.map(_setting, [1, 2]))
+    monkeypatch.setenv("DATAPIPE_SETTING", "new")
+    with LocalExecutor(2) as second:
+        assert [value for _, value in second.map(_setting, [1, 2])] == ["new", "new"]
+
+
+def _setting(_: int) -> str | None:
+    return os.environ.get("DATAPIPE_SETTING")
+
+
 def test_workers_end_with_a_killed_build(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(_PARENT)
