@@ -12,7 +12,7 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3
 
 help:
 	@echo "make demo      environment (first time 1-3 minutes), then the main job on real input (about 1 minute)"
-	@echo "make test      environment, then all default tests (about 3 minutes)"
+	@echo "make test      environment, then all default tests (about 8 minutes)"
 	@echo "make test-all  the slow tests too"
 	@echo "make check     lint, types, import rules, tests: what has to hold before a change lands"
 	@echo "make format    sort imports and format"
@@ -25,7 +25,7 @@ demo: $(READY)
 	@time -p $(BIN)/datapipe demo --out "$(OUT)"
 
 test: $(READY)
-	@echo "== running the tests, about 3 minutes; 'make test-all' adds the slow ones"
+	@echo "== running the tests, about 8 minutes; 'make test-all' adds the slow ones"
 	$(BIN)/python -m pytest -m "not slow" -q -n auto --durations=5
 
 test-all: $(READY)
