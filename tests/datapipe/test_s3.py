@@ -68,7 +68,9 @@ def test_inputs_on_s3_give_what_they_give_in_a_folder(
     folder, remote = tmp_path / "raw", url.removesuffix("/dataset") + "/raw"
     (folder / "b").mkdir(parents=True)
     write_texts(folder / "a.jsonl", texts(300, word="dog"))
-    (folder / "b" / "c.jsonl.gz").write_bytes(gzip.compress((folder / "a.jsonl").read_bytes()))
+    (folder / "b" / "c.jsonl.gz").write_bytes(
+        gzip.compress((folder / "a.jsonl").read_bytes(), mtime=0)
+    )
     (folder / "b" / "d.txt").write_text("a text")
     store = open_store(remote).blocking()
     for name in ("a.jsonl", "b/c.jsonl.gz", "b/d.txt"):

@@ -128,7 +128,7 @@ def test_builds_and_appends_are_signed(
 def test_what_was_made_of_damaged_input_is_signed_too(
     command: Command, key: Path, tokenizer_path: Path, tmp_path: Path
 ) -> None:
-    whole = gzip.compress(b'{"text": "the fox"}\n' * 5_000 + b'{"text": "at last"}\n')
+    whole = gzip.compress(b'{"text": "the fox"}\n' * 5_000 + b'{"text": "at last"}\n', mtime=0)
     (tmp_path / "cut.jsonl.gz").write_bytes(whole[:-20])
     build = ("build", tmp_path / "cut.jsonl.gz", "-t", tokenizer_path, "-o", tmp_path / "ds")
     made = command(*build, "-j", 1, "--max-dropped", 1, "--sign-key", key)

@@ -18,7 +18,7 @@ from datapipe.read import Format, InputFile, detect_format, list_inputs
 from datapipe.recipe import Fields
 
 LINES = [json.dumps({"text": f"text {n} " + "word " * (n % 50), "id": n}) for n in range(3000)]
-DATA = gzip.compress("\n".join([*LINES, "bad", *LINES[:100]]).encode())
+DATA = gzip.compress("\n".join([*LINES, "bad", *LINES[:100]]).encode(), mtime=0)
 
 
 def built(folder: Path, data: bytes, tokenizer: Path, workers: int = 1) -> Dataset:
@@ -51,7 +51,7 @@ def test_a_dataset_is_the_same_whether_its_input_was_cut(
 def test_a_cut_input_becomes_many_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("datapipe.engine.cut.STRETCH_BYTES", 2 << 20)
     monkeypatch.setattr("datapipe.engine.units.UNIT_BYTES", 1)
-    data = gzip.compress(b"\n".join([b'{"text":"a"}'] * 700_000), 1)
+    data = gzip.compress(b"\n".join([b'{"text":"a"}'] * 700_000), 1, mtime=0)
     (tmp_path / "a.jsonl.gz").write_bytes(data)
     (listed,) = list_inputs([tmp_path / "a.jsonl.gz"])
     task = CutTask(Work(str(tmp_path / "work")), "key", listed, detect_format(listed))

@@ -46,7 +46,7 @@ def incompressible(count: int) -> bytes:
     return "\n".join(lines).encode()
 
 
-CUT_GZIP = gzip.compress(incompressible(500))[:-5_000]
+CUT_GZIP = gzip.compress(incompressible(500), mtime=0)[:-5_000]
 CUT_ZSTD = zstandard.compress(incompressible(3_000))[:-5_000]
 
 
@@ -148,7 +148,7 @@ def test_a_cut_stream_is_partly_done_until_it_is_accepted_or_replaced(
     accepted = command.build(path, "--allow-damaged")
     assert (accepted.code, command.dataset.version) == (0, 1)
     assert f"datapipe: warning: {name} is damaged: " in accepted.err
-    command.write(name, gzip.compress(LINES))
+    command.write(name, gzip.compress(LINES, mtime=0))
     assert command.build(path).code == 0
 
 

@@ -38,8 +38,8 @@ TWO = record("http://a.example/2", http(b"<p>two"))
     "data",
     [
         HEAD + ONE + TWO,
-        gzip.compress(HEAD + ONE + TWO),
-        b"".join(map(gzip.compress, (HEAD, ONE, TWO))),
+        gzip.compress(HEAD + ONE + TWO, mtime=0),
+        b"".join(gzip.compress(part, mtime=0) for part in (HEAD, ONE, TWO)),
         HEAD + b"\n" + ONE + b"\n\n" + TWO,
         HEAD + ONE + TWO[:-1],
     ],

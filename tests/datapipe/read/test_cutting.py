@@ -50,6 +50,7 @@ WARC = b"".join(record(n, b"<p>WARC/1.0\r\n" * (n % 30)) for n in range(100))
 
 
 VALUES = [{"text": "x, [{" * (n % 30) + '"\n', "id": n} for n in range(200)]
+INDENTED = "\n".join(json.dumps(v, indent=1) for v in VALUES).encode()
 CSV = b"id,text\n" + b"".join(
     b'%d,"%s"\n' % (n, b'a ""quoted""\n line' * (n % 9)) for n in range(300)
 )
@@ -95,21 +96,21 @@ def read_cut(file: InputFile, target_bytes: int, folder: Path) -> Reading:
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("a.jsonl.gz", gzip.compress(LINES)),
+        ("a.jsonl.gz", gzip.compress(LINES, mtime=0)),
         ("a.jsonl.zst", zstandard.ZstdCompressor().compress(LINES)),
         ("a.jsonl.bz2", bz2.compress(LINES.replace(b"\n", b"\r\n"))),
-        ("a.jsonl.gz", gzip.compress(b"\xef\xbb\xbf" + LINES + b'{"text":')),
-        ("a.jsonl.gz", gzip.compress(b"")),
+        ("a.jsonl.gz", gzip.compress(b"\xef\xbb\xbf" + LINES + b'{"text":', mtime=0)),
+        ("a.jsonl.gz", gzip.compress(b"", mtime=0)),
         ("a.warc", WARC),
-        ("a.warc.gz", gzip.compress(WARC)),
-        ("b.warc.gz", b"".join(gzip.compress(record(n, b"<p>")) for n in range(9))),
+        ("a.warc.gz", gzip.compress(WARC, mtime=0)),
+        ("b.warc.gz", b"".join(gzip.compress(record(n, b"<p>"), mtime=0) for n in range(9))),
         ("a.warc", WARC[:-4]),
         ("a.json", json.dumps(VALUES).encode()),
-        ("a.json.gz", gzip.compress(json.dumps(VALUES, indent=1).encode() + b"\n")),
-        ("a.json.gz", gzip.compress("\n".join(json.dumps(v, indent=1) for v in VALUES).encode())),
+        ("a.json.gz", gzip.compress(json.dumps(VALUES, indent=1).encode() + b"\n", mtime=0)),
+        ("a.json.gz", gzip.compress(INDENTED, mtime=0)),
         ("a.json", b'[{"text": "a"}, {"text": 1}, 7, {"text": "b"}] '),
         ("a.csv", CSV),
-        ("a.csv.gz", gzip.compress(CSV.replace(b"\n", b"\r\n"))),
+        ("a.csv.gz", gzip.compress(CSV.replace(b"\n", b"\r\n"), mtime=0)),
         ("a.tsv", CSV.replace(b",", b"\t")),
         ("a.csv", b"text,id\n"),
         ("a.xml.bz2", bz2.compress(DUMP)),
@@ -140,17 +141,17 @@ def test_any_lines_are_cut_between_records(
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("a.jsonl.gz", gzip.compress(LINES)[:-20]),
-        ("a.jsonl.gz", gzip.compress(LINES)[:-8] + b"\1" * 8),
-        ("a.jsonl.gz", gzip.compress(LINES) + b"garbage"),
-        ("a.jsonl.gz", gzip.compress(b"x" * 3_000_000)),
+        ("a.jsonl.gz", gzip.compress(LINES, mtime=0)[:-20]),
+        ("a.jsonl.gz", gzip.compress(LINES, mtime=0)[:-8] + b"\1" * 8),
+        ("a.jsonl.gz", gzip.compress(LINES, mtime=0) + b"garbage"),
+        ("a.jsonl.gz", gzip.compress(b"x" * 3_000_000, mtime=0)),
         ("a.json", b'[{"text": "a"}, {"text": "b"}'),
         ("a.json", b'[{"text": "a"}, {"text": "b\n"}, {"text": "c"}]'),
         ("a.xml", DUMP[:-20]),
-        ("a.csv.gz", gzip.compress(CSV)[:-20]),
+        ("a.csv.gz", gzip.compress(CSV, mtime=0)[:-20]),
         ("a.warc", WARC[:-30]),
         ("a.warc", WARC + b"garbage"),
-        ("a.warc.gz", gzip.compress(WARC)[:-20]),
+        ("a.warc.gz", gzip.compress(WARC, mtime=0)[:-20]),
     ],
 )
 def test_what_isnt_whole_is_not_cut(tmp_path: Path, name: str, data: bytes) -> None:
@@ -159,7 +160,9 @@ def test_what_isnt_whole_is_not_cut(tmp_path: Path, name: str, data: bytes) -> N
         list(cut_input(file, detect_format(file), target_bytes=99, max_record_bytes=9999))
 
 
-@pytest.mark.parametrize(("name", "data"), [("a.jsonl", LINES), ("a.txt.gz", gzip.compress(b"a"))])
+@pytest.mark.parametrize(
+    ("name", "data"), [("a.jsonl", LINES), ("a.txt.gz", gzip.compress(b"a", mtime=0))]
+)
 def test_what_is_split_anyway_or_is_one_record_is_not_cut(
     tmp_path: Path, name: str, data: bytes
 ) -> None:

@@ -32,10 +32,10 @@ def contents(name: str, folder: Path) -> bytes:
             "WARC/1.0\r\nWARC-Type: response\r\nContent-Type: application/http\r\n"
             f"Content-Length: {len(block)}\r\n\r\n"
         )
-        return gzip.compress(head.encode() + block + b"\r\n\r\n")
+        return gzip.compress(head.encode() + block + b"\r\n\r\n", mtime=0)
     if name.endswith("txt"):
         return name.encode()
-    return gzip.compress(line) if name.endswith("gz") else line
+    return gzip.compress(line, mtime=0) if name.endswith("gz") else line
 
 
 @pytest.fixture(params=["fsspec", pytest.param("s3", marks=pytest.mark.s3)])
