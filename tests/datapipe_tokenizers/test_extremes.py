@@ -52,12 +52,11 @@ def measure(path: Path, unit: str, *sizes: int) -> tuple[str, list[list[float]]]
 
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
-def test_time_and_memory_are_linear(tmp_path: Path, bpe_json: bytes, unit: str) -> None:
+def test_memory_is_linear(tmp_path: Path, bpe_json: bytes, unit: str) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(bpe_json)
-    backend, (short, long) = measure(path, unit, 1_000_000, 8_000_000)
+    backend, (_, long) = measure(path, unit, 1_000_000, 8_000_000)
     assert backend == "gigatoken"
-    assert long[0] < 24 * short[0] + 0.5
     assert long[1] < 60 * 8_000_000
 
 

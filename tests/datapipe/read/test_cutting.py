@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from datapipe.read import (
@@ -135,6 +135,7 @@ def test_any_lines_are_cut_between_records(
 ) -> None:
     folder = tmp_path_factory.mktemp("cut")
     file = input_file(folder / "a.jsonl.gz", gzip.compress(b"\n".join(lines), mtime=0))
+    assume(can_cut(detect_format(file)))  # not what begins like UTF-16
     assert read_cut(file, target_bytes, folder) == read_all([file])
 
 
