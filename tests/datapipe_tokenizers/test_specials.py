@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from datapipe_tokenizers import Tokenizer, TokenizerFormatError, load_files
 from datapipe_tokenizers.closed import close_tokens
-from datapipe_tokenizers.huggingface import HuggingFaceEncoder
+from datapipe_tokenizers.huggingface import HuggingFaceEncoder, HuggingFaceFile
 
 AROUND = ["{}", " {}", "x{}", "{}{}", "a {} b", "the end{}\n"]
 
@@ -138,3 +138,30 @@ def test_unigram_model_that_does_not_say_its_type_is_closed_too() -> None:
     model = {"vocab": [["<unk>", 0.0], ["</s>", 0.0], ["a", -1.0]], "unk_id": 0}
     closed = close_tokens({"model": model}, frozenset({"<unk>", "</s>"}))["model"]
     assert closed["vocab"] == [["<unk>", 0.0], ["", 0.0], ["a", -1.0]]
+
+
+def test_a_special_token_that_is_the_only_piece_for_a_byte_is_refused(bpe_json: bytes) -> None:
+    config = json.loads(bpe_json)
+    number = config["model"]["vocab"]["!"]
+    flags = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized"), False)
+    config["added_tokens"].append({"id": number, "content": "!", "special": True, **flags})
+    with pytest.raises(TokenizerFormatError, match="`!` is also the model's only piece for a byte"):
+        load_files({"tokenizer.json": json.dumps(config).encode()})
+
+
+def test_pieces_for_bytes_that_are_special_are_refused() -> None:
+    pieces = ["<unk>", "<eos>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    special = [
+        {"id": n, "content": piece, "special": True, "normalized": False}
+        | dict.fromkeys(("lstrip", "rstrip", "single_word"), False)
+        for n, piece in enumerate(pieces)
+    ]
+    vocab = {piece: n for n, piece in enumerate(pieces)}
+    model = {"type": "BPE", "vocab": vocab, "merges": [], "unk_token": "<unk>"}
+    config = {"added_tokens": special, "model": {**model, "byte_fallback": True}}
+    with pytest.raises(TokenizerFormatError, match="only piece for a byte"):
+        load_files({"tokenizer.json": json.dumps(config).encode()}, eos="<eos>")
+
+
+def test_a_file_of_merges_is_known_as_bpe(bpe_json: bytes) -> None:
+    assert HuggingFaceFile(bpe_json).is_bpe

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -71,6 +72,9 @@ def use_own_threads() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
+_BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
+
+
 @dataclass(frozen=True)
 class HuggingFaceFile:
     """What a tokenizer.json says of its vocabulary, read when it is asked for.
@@ -131,8 +135,29 @@ class HuggingFaceFile:
         specials = {token.content: n for n, token in sorted(added.items()) if token.special}
         return Vocabulary(tokens=tokens, specials=specials)
 
+    def _refuse_reserved_bytes(self, reserved: frozenset[str]) -> None:
+        """Taken out of the model's reach, such a token would take text with it."""
+        byte_level = _is_byte_level(self._config)
+        fallback = bool(self._config["model"].get("byte_fallback"))
+        bytes_ = {
+            name
+            for name in reserved
+            if (byte_level and len(name) == 1) or (fallback and _BYTE_PIECE.fullmatch(name))
+        }
+        lost = sorted(bytes_ & _model_pieces(self.data)) if bytes_ else []
+        if lost:
+            raise TokenizerFormatError(
+                f"the special token `{lost[0]}` is also the model's only piece for a byte, which "
+                "texts would lose; take it out of `added_tokens`, or make it not special"
+            )
+
     def reference(self, *, reserved: frozenset[str], threads: int) -> HuggingFaceEncoder:
-        """Returns the encoder of Hugging Face's library."""
+        """Returns the encoder of Hugging Face's library.
+
+        Raises:
+            TokenizerFormatError: a reserved token is the only way to write a byte.
+        """
+        self._refuse_reserved_bytes(reserved)
         return HuggingFaceEncoder(self, reserved=reserved, threads=threads)
 
     def fast(self, *, reserved: frozenset[str]) -> FastSource:
@@ -246,6 +271,12 @@ class HuggingFaceEncoder:
         return numbers
 
 
+def _model_pieces(data: bytes) -> frozenset[str]:
+    """Returns the pieces of a model whose vocabulary is a mapping; of others none."""
+    vocab = parse_config(data)["model"].get("vocab")
+    return frozenset(vocab) if isinstance(vocab, dict) else frozenset()
+
+
 def without_tokens(data: bytes, names: frozenset[str]) -> bytes:
     """Returns a tokenizer.json without the added tokens called `names`, and which adds nothing."""
     config = _parse_head(data)
@@ -275,7 +306,9 @@ def _parse_settings(data: bytes) -> dict[str, Any]:
         try:
             model = msgspec.json.decode(config["model"], type=dict[str, msgspec.Raw])
             small = model.keys() - {"vocab", "merges"}
-            return config | {"model": {name: msgspec.json.decode(model[name]) for name in small}}
+            settings = {name: msgspec.json.decode(model[name]) for name in small}
+            # That there are merges tells BPE from others, whatever `type` says.
+            return config | {"model": settings | {name: [] for name in model.keys() & {"merges"}}}
         except msgspec.DecodeError:
             return parse_config(data)
     return config
