@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,12 @@ import pyarrow as pa
 from datapipe.clean.changes import Removal, replaced, with_texts, without
 from datapipe.documents import StageResult
 
-__all__ = ["Drop", "Edit", "edit_texts"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["Drop", "Edit", "EditStage", "edit_texts"]
+
+Options = TypeVar("Options", bound="DataclassInstance")
 
 
 class Drop(NamedTuple):
@@ -52,3 +59,31 @@ def edit_texts(
             changed[row] = edited
     batch = with_texts(batch, replaced(texts, list(changed), list(changed.values())))
     return StageResult(*without(batch, removals, stage=stage))
+
+
+class EditStage(ABC, Generic[Options]):
+    """A stage that edits one text after the other; a subclass says how.
+
+    Args:
+        options: what it does; None: `default`.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    default: Options
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._options: Options = options or self.default
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """All options, as JSON values."""
+        return asdict(self._options)
+
+    def apply(self, batch: pa.RecordBatch) -> StageResult:
+        """Returns the documents with what is left of their texts."""
+        return edit_texts(batch, self._edited, stage=self.name)
+
+    @abstractmethod
+    def _edited(self, text: str) -> str | Drop:
+        """See `Edit`."""

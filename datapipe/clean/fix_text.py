@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from datapipe.clean.changes import optional_library
-from datapipe.clean.edits import edit_texts
+from datapipe.clean.edits import EditStage, edit_texts
 from datapipe.documents import StageResult
 
 __all__ = ["FixText", "FixTextOptions"]
@@ -34,7 +34,7 @@ class FixTextOptions:
     """encoding: mojibake alone; all: also entities, ligatures, widths, quotes, as ftfy does."""
 
 
-class FixText:
+class FixText(EditStage[FixTextOptions]):
     """Mends texts with ftfy, line by line, and drops none; `normalize` sees to Unicode's forms.
 
     ASCII text can't be mojibake and passes unread with `repair: encoding`.
@@ -42,17 +42,13 @@ class FixText:
 
     name = "fix_text"
     version = 1
+    default = FixTextOptions()
 
     def __init__(self, options: FixTextOptions | None = None) -> None:
-        self._options = options or FixTextOptions()
+        super().__init__(options)
         self._ftfy = optional_library("ftfy", stage=self.name, package="ftfy", extra="web")
         given = _ALL_BUT_ENCODING if self._options.repair == "encoding" else {}
         self._config = self._ftfy.TextFixerConfig(normalization=None, explain=False, **given)
-
-    @property
-    def options(self) -> Mapping[str, object]:
-        """All options, as JSON values."""
-        return asdict(self._options)
 
     def apply(self, batch: pa.RecordBatch) -> StageResult:
         """Returns the batch with mended texts."""

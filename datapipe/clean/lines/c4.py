@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-import pyarrow as pa
-
-from datapipe.clean.edits import Drop, edit_texts
-from datapipe.documents import StageResult
+from datapipe.clean.edits import Drop, EditStage
 
 __all__ = ["C4Lines", "C4LinesOptions"]
 
@@ -42,7 +38,7 @@ class C4LinesOptions:
     """Documents with { go."""
 
 
-class C4Lines:
+class C4Lines(EditStage[C4LinesOptions]):
     """Keeps the lines that look like sentences; drops what is filler, code, or left without a line.
 
     Lines are those of `str.splitlines`, stripped; words what white space separates, before
@@ -53,18 +49,7 @@ class C4Lines:
 
     name = "c4_lines"
     version = 1
-
-    def __init__(self, options: C4LinesOptions | None = None) -> None:
-        self._options = options or C4LinesOptions()
-
-    @property
-    def options(self) -> Mapping[str, object]:
-        """All options, as JSON values."""
-        return asdict(self._options)
-
-    def apply(self, batch: pa.RecordBatch) -> StageResult:
-        """Returns the documents with the lines that stay."""
-        return edit_texts(batch, self._edited, stage=self.name)
+    default = C4LinesOptions()
 
     def _edited(self, text: str) -> str | Drop:
         kept = []

@@ -6,13 +6,10 @@ Texts without a repetition cost one split and one set: 250 MB/s of English on on
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-import pyarrow as pa
-
-from datapipe.clean.edits import Drop, edit_texts
-from datapipe.documents import StageResult
+from datapipe.clean.edits import Drop, EditStage
 
 __all__ = ["DuplicateLines", "DuplicateOptions", "DuplicateParagraphs"]
 
@@ -29,7 +26,7 @@ class DuplicateOptions:
     """Of a document's characters; more, and the document goes."""
 
 
-class DuplicateLines:
+class DuplicateLines(EditStage[DuplicateOptions]):
     """Takes out lines that were there before in the same text; blank ones stay.
 
     Lines stand between line feeds, and are equal if they are without the white space around them.
@@ -37,18 +34,7 @@ class DuplicateLines:
 
     name = "duplicate_lines"
     version = 1
-
-    def __init__(self, options: DuplicateOptions | None = None) -> None:
-        self._options = options or DuplicateOptions()
-
-    @property
-    def options(self) -> Mapping[str, object]:
-        """All options, as JSON values."""
-        return asdict(self._options)
-
-    def apply(self, batch: pa.RecordBatch) -> StageResult:
-        """Returns the documents with each line once."""
-        return edit_texts(batch, self._edited, stage=self.name)
+    default = DuplicateOptions()
 
     def _edited(self, text: str) -> str | Drop:
         lines = text.split("\n")
@@ -58,7 +44,7 @@ class DuplicateLines:
         return _shortened(text, "\n".join(lines[i] for i in kept), self._options)
 
 
-class DuplicateParagraphs:
+class DuplicateParagraphs(EditStage[DuplicateOptions]):
     """Takes out paragraphs that were there before in the same text, and the gap in front of them.
 
     Paragraphs stand between blank lines, and are equal if they are without the white space around
@@ -67,18 +53,7 @@ class DuplicateParagraphs:
 
     name = "duplicate_paragraphs"
     version = 1
-
-    def __init__(self, options: DuplicateOptions | None = None) -> None:
-        self._options = options or DuplicateOptions()
-
-    @property
-    def options(self) -> Mapping[str, object]:
-        """All options, as JSON values."""
-        return asdict(self._options)
-
-    def apply(self, batch: pa.RecordBatch) -> StageResult:
-        """Returns the documents with each paragraph once."""
-        return edit_texts(batch, self._edited, stage=self.name)
+    default = DuplicateOptions()
 
     def _edited(self, text: str) -> str | Drop:
         parts = _PARAGRAPH_END.split(text)

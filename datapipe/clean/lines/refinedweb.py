@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-import pyarrow as pa
-
-from datapipe.clean.edits import Drop, edit_texts
-from datapipe.documents import StageResult
+from datapipe.clean.edits import Drop, EditStage
 
 __all__ = ["RefinedWebLines", "RefinedWebLinesOptions"]
 
@@ -35,7 +31,7 @@ class RefinedWebLinesOptions:
     """Of a document's words; more, and the document goes."""
 
 
-class RefinedWebLines:
+class RefinedWebLines(EditStage[RefinedWebLinesOptions]):
     """Takes out lines that are headings in capitals, numbers, counters or single words.
 
     In lines of up to 10 words "sign in" at the start, "read more" at the end and "items in cart"
@@ -45,18 +41,7 @@ class RefinedWebLines:
 
     name = "refinedweb_lines"
     version = 1
-
-    def __init__(self, options: RefinedWebLinesOptions | None = None) -> None:
-        self._options = options or RefinedWebLinesOptions()
-
-    @property
-    def options(self) -> Mapping[str, object]:
-        """All options, as JSON values."""
-        return asdict(self._options)
-
-    def apply(self, batch: pa.RecordBatch) -> StageResult:
-        """Returns the documents with what stays of their lines."""
-        return edit_texts(batch, self._edited, stage=self.name)
+    default = RefinedWebLinesOptions()
 
     def _edited(self, text: str) -> str | Drop:
         lines = text.split("\n")

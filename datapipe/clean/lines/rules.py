@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
-from datapipe.clean.edits import Drop, edit_texts
-from datapipe.documents import StageResult
+from datapipe.clean.edits import Drop, EditStage
 from datapipe.errors import InputError
 
 __all__ = ["LineRules", "LineRulesOptions"]
@@ -52,14 +49,15 @@ class LineRulesOptions:
     """Of a document's characters; more, and the document goes."""
 
 
-class LineRules:
+class LineRules(EditStage[LineRulesOptions]):
     """Takes out lines by simple rules; lines stand between line feeds, and blank ones stay."""
 
     name = "line_rules"
     version = 1
+    default = LineRulesOptions()
 
     def __init__(self, options: LineRulesOptions | None = None) -> None:
-        self._options = options or LineRulesOptions()
+        super().__init__(options)
         blocked = self._options.block_lines
         self._blocked = _lines(blocked) if blocked is not None else frozenset()
         self._ends = tuple(self._options.ends)
@@ -69,11 +67,7 @@ class LineRules:
     @property
     def options(self) -> Mapping[str, object]:
         """All options, as JSON values."""
-        return {**asdict(self._options), "ends": [*self._ends]}
-
-    def apply(self, batch: pa.RecordBatch) -> StageResult:
-        """Returns the documents with the lines that stay."""
-        return edit_texts(batch, self._edited, stage=self.name)
+        return {**super().options, "ends": [*self._ends]}
 
     def _edited(self, text: str) -> str | Drop:
         lines = text.split("\n")
