@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,16 +11,12 @@ import pyarrow.compute as pc
 
 from datapipe.dataset.tables import DROPPED
 from datapipe.documents import dropped_rows
-from datapipe.errors import MissingExtraError
 
 __all__ = [
     "Removal",
     "measured",
     "nothing_dropped",
-    "optional_library",
     "replaced",
-    "with_texts",
-    "with_values",
     "without",
 ]
 
@@ -35,14 +30,6 @@ class Removal(NamedTuple):
     threshold: float | None = None
 
 
-def with_texts(batch: pa.RecordBatch, texts: pa.Array) -> pa.RecordBatch:
-    """Returns the batch with these texts."""
-    if texts is batch.column("text"):
-        return batch
-    index = batch.schema.get_field_index("text")
-    return batch.set_column(index, batch.schema.field(index), texts)
-
-
 def replaced(texts: pa.Array, rows: Sequence[int], new: Sequence[str]) -> pa.Array:
     """Returns `texts` with those of some rows, ascending, taken from `new`; itself for no rows."""
     if not rows:
@@ -53,12 +40,6 @@ def replaced(texts: pa.Array, rows: Sequence[int], new: Sequence[str]) -> pa.Arr
     mask = np.zeros(len(texts), dtype=bool)
     mask[rows] = True
     return pc.replace_with_mask(texts, pa.array(mask), changed)
-
-
-def with_values(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
-    """Returns the batch with another column `name`."""
-    index = batch.schema.get_field_index(name)
-    return batch.set_column(index, batch.schema.field(index), values)
 
 
 def nothing_dropped(batch: pa.RecordBatch) -> pa.Table:
@@ -98,18 +79,3 @@ def measured(batch: pa.RecordBatch, **signals: pa.Array) -> pa.RecordBatch:
     """Returns what was measured of a batch; in names `__` stands for the dot of "stage.signal"."""
     names = ["doc_id", *(name.replace("__", ".", 1) for name in signals)]
     return pa.RecordBatch.from_arrays([batch.column("doc_id"), *signals.values()], names=names)
-
-
-def optional_library(module: str, *, stage: str, package: str, extra: str) -> Any:
-    """Returns a library that a stage needs, imported now.
-
-    Raises:
-        MissingExtraError: it isn't installed.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"the stage {stage} needs the package {package}, which isn't installed; nothing was "
-            f"built; pip install 'datapipe-train[{extra}]'"
-        ) from error

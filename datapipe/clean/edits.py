@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeAlias, Type
 import numpy as np
 import pyarrow as pa
 
-from datapipe.clean.changes import Removal, replaced, with_texts, without
-from datapipe.documents import StageResult
+from datapipe.clean.changes import Removal, replaced, without
+from datapipe.documents import StageResult, with_values
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -57,7 +57,7 @@ def edit_texts(
             removals.append(Removal(row, *edited))
         elif edited is not text and edited != text:
             changed[row] = edited
-    batch = with_texts(batch, replaced(texts, list(changed), list(changed.values())))
+    batch = with_values(batch, "text", replaced(texts, list(changed), list(changed.values())))
     return StageResult(*without(batch, removals, stage=stage))
 
 

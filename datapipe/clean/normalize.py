@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datapipe.documents import StageResult, dropped_rows
+from datapipe.documents import StageResult, dropped_rows, with_values
 
 __all__ = ["Normalize", "NormalizeOptions"]
 
@@ -89,9 +89,7 @@ class Normalize:
         nothing = dropped_rows(batch.slice(0, 0), stage=self.name, rule="")
         if changed is texts:
             return StageResult(batch, nothing)
-        index = batch.schema.get_field_index("text")
-        changed_batch = batch.set_column(index, batch.schema.field(index), changed)
-        return StageResult(changed_batch, nothing)
+        return StageResult(with_values(batch, "text", changed), nothing)
 
     def texts(self, texts: pa.Array) -> pa.Array:
         """Returns a large_string array normalised; the very same one if nothing changes."""

@@ -4,7 +4,12 @@ Owns the schema that readers fill and stages change; knows nothing of input form
 stages decide, or of tokens.
 """
 
-from datapipe.documents.batch import DOCUMENTS, batch_from_columns, named
+from datapipe.documents.batch import (
+    DOCUMENTS,
+    batch_from_columns,
+    named,
+    with_values,
+)
 from datapipe.documents.dropped import dropped_rows
 from datapipe.documents.hashes import content_hashes, doc_ids
 from datapipe.documents.stages import Stage, StageResult, Threshold, thresholds_of
@@ -23,4 +28,5 @@ __all__ = [
     "named",
     "thresholds_of",
     "url_hashes",
+    "with_values",
 ]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from datapipe.dataset.tables import HASH_BYTES
 from datapipe.documents.hashes import content_hashes, doc_ids
 
-__all__ = ["DOCUMENTS", "batch_from_columns", "named"]
+__all__ = ["DOCUMENTS", "batch_from_columns", "named", "with_values"]
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 
@@ -106,3 +106,9 @@ def _column(values: Column, kind: pa.DataType, rows: int) -> pa.Array:
     if isinstance(values, pa.Array):
         return values if values.type == kind else values.cast(kind)
     return pa.array(values, kind)
+
+
+def with_values(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+    """Returns the batch with another column `name`."""
+    index = batch.schema.get_field_index(name)
+    return batch.set_column(index, batch.schema.field(index), values)

@@ -74,12 +74,10 @@ def stage_calls(recipe: Recipe, files: Mapping[str, str]) -> Sequence[StageCall]
 
 
 def _call(stage: StageSpec, files: Mapping[str, str]) -> StageCall:
-    if stage.own is not None:
-        return StageCall(stage.name, stage.options, stage.recorded(files), stage.own)
     identity = stage.recorded(files)
-    if stage.options.get("plugins"):
+    if stage.own is None and stage.options.get("plugins"):
         identity["code"] = {name: plugin_version(name) for name in stage.options["plugins"]}
-    return StageCall(stage.name, stage.options, identity)
+    return StageCall(stage.name, stage.options, identity, stage.own)
 
 
 def file_digests(recipe: Recipe) -> dict[str, str]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from datapipe.engine.sources import SourceInputs
-from datapipe.read import FileRange, plan_ranges
+from datapipe.read import FileRange, Format, plan_ranges
 
-__all__ = ["UNIT_BYTES", "Unit", "group_ranges", "plan_units"]
+__all__ = ["UNIT_BYTES", "Unit", "group_ranges", "plan_units", "unpacked_bytes"]
 
 UNIT_BYTES = 4 << 20
 """Unpacked bytes a unit aims at, at least: small enough that two workers share 20 MB of text
@@ -63,6 +63,11 @@ def _sized_ranges(
             yield piece, file.size_bytes // len(ranges)
 
 
+def unpacked_bytes(format: Format, size: int) -> int:
+    """Returns about how many bytes `size` stored ones are unpacked."""
+    return size * (1 if format.compression == "none" else PACKED_TO_TEXT)
+
+
 def group_ranges(
     source: str, ranges: Iterable[tuple[FileRange, int]], *, unit_bytes: int
 ) -> Iterator[Unit]:
@@ -70,7 +75,7 @@ def group_ranges(
     group: list[FileRange] = []
     stored = unpacked = 0
     for piece, size in ranges:
-        weight = size * (1 if piece.format.compression == "none" else PACKED_TO_TEXT)
+        weight = unpacked_bytes(piece.format, size)
         if group and (unpacked + weight > unit_bytes or len(group) == UNIT_RANGES):
             yield Unit(source, tuple(group), stored)
             group, stored, unpacked = [], 0, 0

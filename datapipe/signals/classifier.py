@@ -5,22 +5,20 @@ Models made with fastText's `supervised` command, such as those that tell text w
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from datapipe.documents import StageResult, Threshold, dropped_rows
+from datapipe.documents.label_scores import LABEL_PREFIX, Scores, label_scores
 from datapipe.errors import InputError, MissingExtraError
 
 __all__ = ["Classifier", "ClassifierOptions"]
 
-_PREFIX = "__label__"
 _RULE = "low_score"
 _SIGNAL = "classifier.score"
 
@@ -52,12 +50,11 @@ class Classifier:
 
     def __init__(self, options: ClassifierOptions) -> None:
         self._options = options
-        self._model = _model(options.model)
-        self._label = _PREFIX + options.label.removeprefix(_PREFIX)
-        known = {label for _, label in self._model.predict("\n", -1, 0.0, "strict")}
-        known |= {label for _, label in self._model.predict("a\n", -1, 0.0, "strict")}
+        self._scores = _model(options.model)
+        self._label = options.label.removeprefix(LABEL_PREFIX)
+        known = {*self._scores(""), *self._scores("a")}
         if known and self._label not in known:
-            names = sorted(label.removeprefix(_PREFIX) for label in known)
+            names = sorted(known)
             raise InputError(
                 f"the model {options.model} of the stage classifier has no label "
                 f"{options.label!r}; it has {', '.join(names[:20])}"
@@ -78,7 +75,9 @@ class Classifier:
     def apply(self, batch: pa.RecordBatch) -> StageResult:
         """Returns the documents whose score isn't low; the signal is the score."""
         texts = batch.column("text").to_pylist()
-        scores = np.array([self._score(text) for text in texts], dtype=np.float64)
+        scores = np.array(
+            [self._scores(text).get(self._label, 0.0) for text in texts], dtype=np.float64
+        )
         signals = pa.record_batch({"doc_id": batch.column("doc_id"), _SIGNAL: pa.array(scores)})
         least = self._options.min_score
         low = scores < least if least is not None else np.zeros(len(scores), dtype=np.bool_)
@@ -91,22 +90,14 @@ class Classifier:
         )
         return StageResult(batch.filter(pa.array(~low)), dropped, signals)
 
-    def _score(self, text: str) -> float:
-        found = self._model.predict(text.replace("\n", " ") + "\n", -1, 0.0, "strict")
-        return next((min(score, 1.0) for score, label in found if label == self._label), 0.0)
-
 
 @lru_cache(maxsize=4)
-def _model(path: str) -> Any:
+def _model(path: str) -> Callable[[str], Scores]:
     try:
-        fasttext: Any = importlib.import_module("fasttext")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            "the stage classifier needs the package fasttext-predict, which isn't installed; "
-            "nothing was built; pip install 'datapipe-train[build]'"
-        ) from error
-    try:
-        return fasttext.load_model(str(Path(path).expanduser())).f
+        local = str(Path(path).expanduser())
+        return label_scores(local, stage=Classifier.name, package="fasttext-predict")
+    except MissingExtraError:
+        raise
     except (ValueError, RuntimeError, MemoryError, OSError) as error:
         raise InputError(
             f"{path} isn't a fastText model ({error}), which the stage classifier needs; name a "

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from datapipe.documents import StageResult, Threshold, dropped_rows
+from datapipe.documents import StageResult, Threshold, dropped_rows, with_values
 from datapipe.documents.characters import unicode_version
 from datapipe.signals.decide import COLUMN, decide
 from datapipe.signals.measure import kept_lines, measure
@@ -112,8 +112,7 @@ def _measured(
             min_words=lines.min_words,
             max_word_chars=lines.max_word_chars,
         )
-        index = batch.schema.get_field_index("text")
-        batch = batch.set_column(index, batch.schema.field(index), texts)
+        batch = with_values(batch, "text", texts)
     wanted = [rule.signal for rule in found.rules if SIGNALS[rule.signal] is not Family.C4]
     return batch, signals | measure(batch.column("text"), wanted)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any, NamedTuple, TypeAlias
 
-from datapipe.clean.changes import optional_library
+from datapipe.documents.libraries import optional_library
 
 __all__ = ["Extracted", "Extractor", "extractor"]
 

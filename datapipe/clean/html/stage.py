@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datapipe.clean.changes import Removal, measured, replaced, with_texts, with_values, without
+from datapipe.clean.changes import Removal, measured, replaced, without
 from datapipe.clean.html.engines import Extracted, Extractor, extractor
-from datapipe.documents import StageResult
+from datapipe.documents import StageResult, with_values
 
 __all__ = ["ExtractHtml", "ExtractHtmlOptions"]
 
@@ -138,7 +138,8 @@ def _changed(batch: pa.RecordBatch, pages: Mapping[int, Extracted]) -> pa.Record
     for row, page in pages.items():
         media_types[row] = "text/plain"
         languages[row] = page.language if languages[row] is None else languages[row]
-    batch = with_values(with_texts(batch, texts), "language", pa.array(languages, pa.string()))
+    batch = with_values(batch, "text", texts)
+    batch = with_values(batch, "language", pa.array(languages, pa.string()))
     return with_values(batch, "media_type", pa.array(media_types, pa.string()))
 
 

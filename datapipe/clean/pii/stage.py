@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datapipe.clean.changes import Removal, measured, replaced, with_texts, without
+from datapipe.clean.changes import Removal, measured, replaced, without
 from datapipe.clean.pii.finders import FINDERS, Finder
 from datapipe.clean.pii.plugins import load_plugin
-from datapipe.documents import StageResult
+from datapipe.documents import StageResult, with_values
 
 __all__ = ["Pii", "PiiOptions"]
 
@@ -93,7 +93,7 @@ class Pii:
             for row, spans in found.items()
             if any(self._actions[span.kind] == "mask" for span in spans)
         }
-        batch = with_texts(batch, replaced(texts, list(changed), list(changed.values())))
+        batch = with_values(batch, "text", replaced(texts, list(changed), list(changed.values())))
         removals = [
             Removal(row, kinds[0], kinds.count(kinds[0]))
             for row, spans in found.items()

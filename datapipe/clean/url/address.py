@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from datapipe.clean.changes import optional_library
+from datapipe.documents.libraries import optional_library
 
 __all__ = ["Address", "plain_host", "plain_url", "read_address", "registered_domain"]
 

@@ -10,7 +10,7 @@ from datapipe.engine.executors.local import available_cores
 from datapipe.engine.preview.estimate import Encoder, estimate, num_text_bytes
 from datapipe.engine.preview.measure import ExactDuplicates, Measured, run_stages
 from datapipe.engine.preview.report import PreviewReport, SourceReport
-from datapipe.engine.preview.sample import Sample, sample_source, unpacked_bytes
+from datapipe.engine.preview.sample import Sample, sample_source, source_bytes
 from datapipe.engine.request import Request
 from datapipe.engine.sources import SourceInputs, list_sources
 from datapipe.engine.stages import StageCall, file_digests, stage_calls
@@ -85,7 +85,7 @@ def _stage(call: StageCall) -> Stage:
 
 def _samples(sources: Sequence[SourceInputs], options: PreviewOptions) -> list[Sample]:
     groups = _by_source(sources)
-    sizes = {name: unpacked_bytes(entries) for name, entries in groups.items()}
+    sizes = {name: source_bytes(entries) for name, entries in groups.items()}
     total = sum(sizes.values()) or 1
     least = options.sample_bytes // (10 * len(groups))
     options.progress.begin("read a sample", options.sample_bytes, "bytes")
@@ -108,7 +108,7 @@ def _by_source(sources: Sequence[SourceInputs]) -> dict[str, list[SourceInputs]]
 def _fraction(sample: Sample, entries: Sequence[SourceInputs]) -> float:
     if sample.is_whole:
         return 1.0
-    return min(1.0, sample.input_bytes / max(unpacked_bytes(entries), 1))
+    return min(1.0, sample.input_bytes / max(source_bytes(entries), 1))
 
 
 def _run(

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from datapipe.engine.preview.estimate import num_text_bytes
 from datapipe.engine.sources import SourceInputs
-from datapipe.engine.units import PACKED_TO_TEXT
+from datapipe.engine.units import unpacked_bytes
 from datapipe.read import FileRange, plan_ranges, read_range
 
-__all__ = ["Sample", "sample_source", "unpacked_bytes"]
+__all__ = ["Sample", "sample_source", "source_bytes"]
 
 PIECE_BYTES = 1 << 20
 """Text that is taken from one place of a file, more where there are few places.
@@ -70,12 +70,10 @@ def sample_source(entries: Sequence[SourceInputs], *, max_bytes: int) -> Sample:
     return sample
 
 
-def unpacked_bytes(entries: Sequence[SourceInputs]) -> int:
+def source_bytes(entries: Sequence[SourceInputs]) -> int:
     """Returns about how many bytes the inputs have unpacked, from their sizes alone."""
     return sum(
-        file.size_bytes * (1 if format.compression == "none" else PACKED_TO_TEXT)
-        for entry in entries
-        for file, format in entry.files
+        unpacked_bytes(format, file.size_bytes) for entry in entries for file, format in entry.files
     )
 
 

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from datapipe.documents import batch_from_columns
-from datapipe.errors import InputError
+from datapipe.errors import InputError, MissingExtraError
 from datapipe.signals.classifier import Classifier, ClassifierOptions
 
 pytest.importorskip("fasttext")
@@ -71,4 +72,12 @@ def test_a_label_that_the_model_lacks_is_named(model: str) -> None:
 def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
     (tmp_path / "m.bin").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"m\.bin isn't a fastText model"):
+        Classifier(ClassifierOptions(model=str(tmp_path / "m.bin"), label="en"))
+
+
+def test_without_the_library_the_remedy_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fasttext", None)
+    with pytest.raises(MissingExtraError, match=r"classifier needs the package fasttext-predict"):
         Classifier(ClassifierOptions(model=str(tmp_path / "m.bin"), label="en"))
