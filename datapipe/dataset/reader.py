@@ -21,9 +21,9 @@ from datapipe.dataset.layout import TABLE_KINDS
 from datapipe.dataset.manifest import Manifest, SourceSummary, TableFile
 from datapipe.dataset.objects import read_object, reading, to_repair
 from datapipe.dataset.parquet import GROUP_ROWS, decode_table, open_table, restore
-from datapipe.dataset.quarantine import decode_quarantine
 from datapipe.dataset.shards import token_dtype
-from datapipe.dataset.signals import decode_signals, join_signals
+from datapipe.dataset.signals import join_signals
+from datapipe.dataset.table_files import decode_file
 from datapipe.dataset.tables import DETAILS, DOCMAP, SHARDS
 from datapipe.errors import DamagedError, UnknownReferenceError
 from tiering.checksums import BLOCK_BYTES
@@ -317,15 +317,10 @@ class Dataset:
             return list(threads.map(lambda file: self._read_file(name, file), files))
 
     def _read_file(self, name: str, file: TableFile) -> pa.Table:
-        kind = TABLE_KINDS[name]
-        path = kind.path(file.sha256)
+        path = TABLE_KINDS[name].path(file.sha256)
         data = read_object(self.repository.store, path, sha256=file.sha256)
-        if name == "quarantine":
-            return decode_quarantine(data, path=path, rows=file.rows)
         of = f"table {name} of {self._named}"
-        if kind.has_signals:
-            return decode_signals(data, path=path, of=of)
-        return decode_table(data, kind.schema, path=path, of=of)
+        return decode_file(name, data, path=path, of=of, rows=file.rows)
 
     def _read_details(
         self, file: TableFile, columns: list[str], group: int | None = None

@@ -29,14 +29,12 @@ def with_signals(schema: pa.Schema, of: pa.Schema) -> pa.Schema:
     Raises:
         ValueError: a column isn't a signal.
     """
-    fields = sorted((field for field in of if field.name not in schema.names), key=_name)
+    fields = sorted(
+        (field for field in of if field.name not in schema.names), key=lambda field: str(field.name)
+    )
     if len(fields) > MOST_SIGNALS:
         raise ValueError(f"the table has {len(fields):,} signals; {MOST_SIGNALS:,} are allowed")
     return pa.schema([*schema, *(_signal(field) for field in fields)])
-
-
-def _name(field: pa.Field) -> str:
-    return str(field.name)
 
 
 def _signal(field: pa.Field) -> pa.Field:

@@ -13,12 +13,10 @@ from datapipe.dataset.digests import content_digest, logical_digest, order_diges
 from datapipe.dataset.hashing import canonical_json, sha256_hex
 from datapipe.dataset.layout import TABLE_KINDS, manifest_path, tokenizer_path
 from datapipe.dataset.manifest import ConservationRow, Manifest, SourceSummary, TableFile
-from datapipe.dataset.parquet import decode_table
 from datapipe.dataset.plan import sum_totals
-from datapipe.dataset.quarantine import decode_quarantine
 from datapipe.dataset.reader import Dataset
 from datapipe.dataset.rows import row_hashes, rows_sha256
-from datapipe.dataset.signals import decode_signals
+from datapipe.dataset.table_files import decode_file
 from datapipe.dataset.tables import HASH_BYTES
 from datapipe.dataset.verify.report import Findings
 
@@ -146,12 +144,7 @@ def _check_file(findings: Findings, name: str, path: str, file: TableFile) -> pa
     data = findings.read(path, file.sha256)
     if data is None:
         return None
-    if name == "quarantine":
-        table = decode_quarantine(data, path=path)
-    elif TABLE_KINDS[name].has_signals:
-        table = decode_signals(data, path=path)
-    else:
-        table = decode_table(data, TABLE_KINDS[name].schema, path=path)
+    table = decode_file(name, data, path=path)
     findings.expect(path, "its size in bytes", expected=file.bytes, found=len(data))
     findings.expect(path, "its number of rows", expected=file.rows, found=table.num_rows)
     if TABLE_KINDS[name].logical:
